@@ -16,7 +16,7 @@ from utils.chip.training_memory import RECIPES
 from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.labs import closed, decide, observe_case
-from utils.labs.lab01 import fabrics, fitting, gemms, offers, ridges, sheets, tables
+from utils.labs.lab01 import fitting, gemms, offers, sheets, tables
 from utils.labs.lab01.observe import OBSERVERS
 from utils.labs.values import TOLERANCE
 
@@ -128,31 +128,6 @@ CASES = {exercise_id: cases_of(exercise_id, "first")[0] for exercise_id in EXERC
 
 @given(st.integers(0, 10**9))
 @settings(max_examples=15, deadline=None)
-def test_wrong_ways_lie_far_from_right_ones_or_are_the_same(seed: int) -> None:
-    for case in cases_of("lab01.ex1", str(seed)):
-        _apart([s for s, _ in gemms.truth(case)], [gemms.ways(case, e) for e in case["gemms"]])
-    for case in cases_of("lab01.ex2", str(seed)):
-        _apart(ridges.truth(case), [ridges.ways(case, *query) for query in case["queries"]])
-    for case in cases_of("lab01.ex3", str(seed)):
-        _apart(fitting.state(case), [fitting.ways(case, at) for at in fitting.STAGES])
-    # The latency is little of a large message, and bandwidth little of a small one: all together.
-    cases = cases_of("lab01.ex6", str(seed))
-    rights = [right for case in cases for right in fabrics.truth(case)]
-    _apart(rights, [fabrics.ways(case, fabric) for case in cases for fabric in case["fabrics"]])
-
-
-def _apart(rights: list, ways: list) -> None:
-    farthest: dict[str, float] = {}
-    for right, known in zip(rights, ways, strict=True):
-        for text, number in known:
-            off = abs(number - right) / right
-            text = text.partition(";")[0]  # what follows is about one dtype
-            farthest[text] = max(off, farthest.get(text, 0.0))
-    assert all(off < 1e-9 or off > 5 * TOLERANCE for off in farthest.values()), farthest
-
-
-@given(st.integers(0, 10**9))
-@settings(max_examples=15, deadline=None)
 def test_six_products_have_both_bounds_and_no_close_call(seed: int) -> None:
     for case in cases_of("lab01.ex1", str(seed)):
         result = gemms.truth(case)
@@ -175,7 +150,7 @@ def test_jobs_need_every_stage_and_every_recipe(seed: int) -> None:
 def test_the_dtypes_of_a_recipe_are_its_bytes() -> None:
     assert set(fitting.RECIPE_DTYPES) == set(RECIPES)
     for name, dtypes in fitting.RECIPE_DTYPES.items():
-        width = {part: fitting.BYTES[dtype] for part, dtype in dtypes.items()}
+        width = {part: {"fp32": 4, "bf16": 2, None: 0}[dtype] for part, dtype in dtypes.items()}
         item = RECIPES[name]
         parts = (item.weights, item.gradients, item.master, item.moments)
         assert parts == (*list(width.values())[:3], 2 * width["moments"])

@@ -10,8 +10,8 @@ TOLERANCE = 1e-3
 """How far a number may lie from the right one, relative to it, where a judge gives no other limit.
 
 These are formulas with a few operations: a right answer in float64 is off by 1e-15, one that rounds
-along the way to four digits by less than this. Every wrong way that lab 01 knows lies at least five
-times as far away for some value of a case, or is the same for all; the tests measure it.
+along the way to four digits by less than this. Every recorded wrong answer lies farther away for
+some value of a check.
 """
 
 Number = float | str | None
@@ -41,20 +41,21 @@ def recognised(
     ways: Sequence[Ways],
     tolerance: float = TOLERANCE,
 ) -> tuple[int, str]:
-    """The wrong way whose numbers explain most of what is wrong: the first value that it explains,
-    and its message; "" if no way explains any.
+    """The wrong way that gives most of the numbers, a wrong one among them: the first wrong number
+    that it gives, and its message; "" if no way gives any.
     """
+    wrong = [p for p, entry in enumerate(right) if not near(said[p], entry, tolerance)]
     results: dict[str, list[int]] = {}
-    for place, item in enumerate(right):
-        if not near(said[place], item, tolerance):
-            known = ways[place]
-            texts = {text: None for text, number in known if near(said[place], number, tolerance)}
-            for text in texts:
-                results.setdefault(text, []).append(place)
-    if not results:
-        return next(p for p, entry in enumerate(right) if not near(said[p], entry, tolerance)), ""
-    text = max(results, key=lambda entry: len(results[entry]))
-    return results[text][0], text
+    for place in range(len(right)):
+        texts = {text: None for text, number in ways[place] if near(said[place], number, tolerance)}
+        for text in texts:
+            results.setdefault(text, []).append(place)
+    first = {text: min(set(places) & set(wrong), default=-1) for text, places in results.items()}
+    telling = [text for text, place in first.items() if place >= 0]
+    if not telling:
+        return wrong[0], ""
+    text = max(telling, key=lambda entry: len(results[entry]))
+    return first[text], text
 
 
 def rounded(pairs: Sequence[tuple[Number, Number]]) -> bool:

@@ -9,7 +9,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for, not_judged
 from utils.labs.lab01.sheets import INSTANCES, TRAINIUM
-from utils.labs.values import Ways, right_values
+from utils.labs.recorded import Known, said_of
+from utils.labs.values import near, right_values
 
 SAYS = says("lab01")
 
@@ -25,7 +26,6 @@ RECIPE_DTYPES = {
     "bf16": {"weights": "bf16", "gradients": "bf16", "master": None, "moments": "bf16"},
 }
 """The dtypes behind the recipes of `utils.chip.training_memory`; a test holds the bytes equal."""
-BYTES = {"fp32": 4, "bf16": 2, None: 0}
 
 
 def fitting_cases(rng: random.Random) -> list[Facts]:
@@ -101,71 +101,6 @@ def fitting_words(case: Facts) -> str:
 
 
 _ADVICE = "add up bytes per parameter, and divide each part by those who share it at this stage"
-_SMALL = SAYS["one-moment"]
-
-
-def ways(case: Facts, at: int) -> Ways:
-    """What wrong ways give for the bytes at one stage."""
-    dtypes = case["dtypes"]
-    tensor, cores = case["tensor_parallel"], case["cores"]
-    data, right = cores // tensor, state(case)[at]
-
-    def total(
-        data: float = data,
-        tensor: float = tensor,
-        optimizer_tensor: float | None = None,
-        moments: float = 2,
-        from_stage: tuple[int, int, int, int] = (3, 2, 1, 1),
-        **other: str | None,
-    ) -> float:
-        parts = dtypes | other
-        return sum(
-            case["parameters"]
-            / (optimizer_tensor if optimizer_tensor and name in ("master", "moments") else tensor)
-            * (moments if name == "moments" else 1)
-            * BYTES[parts[name]]
-            / (data if at >= first else 1)
-            for name, first in zip(parts, from_stage, strict=True)
-        )
-
-    weights = total(moments=0, gradients=None, master=None)
-    mixed: dict[str, Any] = {"weights": "bf16", "gradients": "bf16", "master": "fp32"}
-    given_back = total(from_stage=(3, 3, 1, 1) if at < 3 else (3, 9, 9, 9))
-    given_back_at_2 = total(from_stage=(3, 2, 1, 1) if at < 2 else (3, 2, 9, 9))
-    results = [
-        (_SMALL, total(moments=1)),
-        (_SMALL, total(master=None)),
-        (_SMALL, total(moments=2 * BYTES[dtypes["weights"]] / BYTES[dtypes["moments"]])),
-        (SAYS["no-optimizer"], total(moments=0)),
-        (SAYS["no-optimizer"], total(moments=0, master=None)),
-        ("the gradients are forgotten", total(gradients=None)),
-        (SAYS["gradients-as-the-weights"], total(gradients=dtypes["weights"])),
-        ("FP32 has 4 bytes and BF16 has 2", right / 2),
-        ("FP32 has 4 bytes and BF16 has 2", 2 * right),
-        (SAYS["tensor-parallelism-forgotten"], total(tensor=1)),
-        (SAYS["tensor-parallelism-forgotten"], total(optimizer_tensor=1)),
-        ("the weights are not all: gradients and optimizer", weights),
-        (SAYS["the-recipe-mixed-for-all"], total(moments=8 / BYTES[dtypes["moments"]], **mixed)),
-        (SAYS["shared-among-all-cores"], total(data=cores)),
-        (SAYS["shared-among-chips"], total(data=data / case["cores_per_chip"])),
-        (SAYS["stage-2-gives-the-optimizer-back"], given_back),
-        (SAYS["stage-1-shares-the-gradients"], total(from_stage=(3, 1, 2, 2))),
-        (SAYS["stage-2-gives-the-optimizer-back"], given_back_at_2),
-        ("the master copy is part of the optimizer's state", total(from_stage=(3, 2, 9, 1))),
-        ("the master copy is part of the optimizer's state", total(from_stage=(3, 2, 3, 1))),
-        (SAYS["stage-3-keeps-the-weights"], total(from_stage=(9, 2, 1, 1))),
-        (SAYS["on-all-cores"], total(data=1, tensor=1) * cores),
-        (SAYS["on-all-cores"], right * cores),
-        (SAYS["gibibytes-2"], right / GIB),
-        ("return bytes: these are GB", right / 1e9),
-        (
-            "the state is asked for: the activations count when you ask whether it fits",
-            right + case["activation_gib"] * GIB,
-        ),
-    ]
-    if at == 0:
-        results += [("stage 0 shares nothing, it is plain data parallelism", right / data)]
-    return results
 
 
 def judge_fit(case: Facts, facts: Facts) -> list[Criterion]:
@@ -175,7 +110,7 @@ def judge_fit(case: Facts, facts: Facts) -> list[Criterion]:
         message = SAYS["the-stage-alone"].format(kind=kind)
         return not_asked_for(WEIGHTS, message, kind, "four numbers", others="not judged")
     labels = [f"bytes at stage {item}" for item in STAGES]
-    known = [ways(case, item) for item in STAGES]
+    known = Known("lab01.ex3", case, lambda facts: facts["items"])
     first = right_values("bytes", WEIGHTS["bytes"], items, state(case), labels, known, _ADVICE)
     second = _judge_stage(case, facts["stage"])
     blank = not any(isinstance(item, int | float) for item in items)
@@ -186,20 +121,6 @@ def judge_fit(case: Facts, facts: Facts) -> list[Criterion]:
 
 def _judge_stage(case: Facts, response: Any) -> Criterion:
     right = stage(case)
-    hbm, activation, cores = (
-        case[name] for name in ("hbm_gib_per_chip", "activation_gib", "cores_per_chip")
-    )
-    wrong_ways = [
-        (SAYS["no-activations"], _with(case, activation_gib=activation * 1e9 / GIB)),
-        (SAYS["gb-for-gib"], _with(case, hbm_gib_per_chip=hbm * 1e9 / GIB)),
-        (SAYS["the-chips-memory-for-a-core"], _with(case, hbm_gib_per_chip=hbm * cores)),
-        ("the activations need memory too", _with(case, activation_gib=0.0)),
-        (
-            "the activations are given per core already",
-            _with(case, activation_gib=activation / cores),
-        ),
-        (SAYS["always-stage-3"], 3),
-    ]
     if response is not None and response not in STAGES:
         result = SAYS["no-stage"] if response == "nothing" else f"{response} is no stage"
         message = f"{result}: return 0, 1, 2, 3, or None if nothing fits"
@@ -207,12 +128,13 @@ def _judge_stage(case: Facts, response: Any) -> Criterion:
         advice = "the lowest stage whose bytes, with the activations, are at most a core's share"
         if right is None:
             advice = "it does not even fit at stage 3: return None"
-        message = next((text for text, item in wrong_ways if item == response), advice)
+
+        def alike(facts: Facts) -> bool:
+            right = all(map(near, facts["items"], state(case)))
+            return facts["stage"] == response and right
+
+        message = said_of("lab01.ex3", case, alike, advice)
     shown = "none" if response in (None, "nothing") else str(response)
     return criterion(
         "stage", WEIGHTS["stage"], response == right, shown, "the lowest that fits", message
     )
-
-
-def _with(case: Facts, **changed: float) -> int | None:
-    return stage({**case, **changed})

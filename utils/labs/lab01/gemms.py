@@ -9,7 +9,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, not_asked_for, row
 from utils.labs.lab01.sheets import DTYPE_BYTES, GPUS, at_level, core_of, sheet
-from utils.labs.values import Ways, right_values
+from utils.labs.recorded import Known
+from utils.labs.values import right_values
 
 SAYS = says("lab01")
 
@@ -79,69 +80,6 @@ def truth(case: Facts) -> list[tuple[float, str]]:
 
 
 _ADVICE = "2mkn FLOP at the rate of its dtype, all three matrices over HBM: the longer of the two"
-_UNITS = SAYS["no-powers-of-ten"]
-
-
-def ways(case: Facts, item: dict[str, Any]) -> Ways:
-    """What wrong ways give for the seconds of one GEMM."""
-    of, chip = at_level(case["key"], item["on"]), at_level(case["key"], "chip")
-    m, k, n, dtype = (item[name] for name in ("m", "k", "n", "dtype"))
-    flops, elements, width = 2 * m * k * n, m * k + k * n + m * n, DTYPE_BYTES[dtype]
-    compute, move = flops / of.rate(dtype), elements * width / of.hbm_bytes_per_s
-    right = max(compute, move)
-    factors, product = (size * width / of.hbm_bytes_per_s for size in (m * k + k * n, m * n))
-    results = [
-        (SAYS["additions-forgotten"], max(compute / 2, move)),
-        (SAYS["both-times-added"], compute + move),
-        (SAYS["the-product-is-not-written"], max(compute, factors)),
-        (SAYS["values-for-bytes"], max(compute, move / width)),
-        (SAYS["two-bytes-each"], max(compute, move / width * 2)),
-        (SAYS["four-bytes-each"], max(compute, move / width * 4)),
-        (SAYS["the-bf16-rate-for-all"], max(flops / of.rate("bf16"), move)),
-        (SAYS["tebibytes"], max(compute, move * 1e12 / 2**40)),
-        (SAYS["tebibytes"], right * 1e12 / 2**40),
-        ("return seconds: these are milliseconds", 1e3 * right),
-        (SAYS["microseconds"], 1e6 * right),
-        ("T is 10^12, this is a factor of a thousand off", max(compute, 1e3 * move)),
-        ("T is 10^12, this is a factor of a thousand off", max(1e3 * compute, move)),
-        (_UNITS, max(1e12 * compute, move)),
-        (_UNITS, max(compute, 1e12 * move)),
-        (_UNITS, 1e12 * right),
-        ("both factors are read, not the product alone written", max(compute, product)),
-    ]
-    sparse = case["sheet"]["sparse_tflops"]
-    if item["on"] == "core":
-        whole = elements * width / chip.hbm_bytes_per_s
-        shared = compute * of.rate(dtype) * chip.cores / chip.rate(dtype)
-        results += [
-            (SAYS["all-of-the-bandwidth-for-a-core"], max(compute, whole)),
-            (SAYS["the-chips-rate-for-a-core"], max(flops / chip.rate(dtype), move)),
-            (SAYS["the-chips-rate-shared-out"], max(shared, move)),
-            (SAYS["a-core-as-its-chip"], max(flops / chip.rate(dtype), whole)),
-            (SAYS["chips-for-cores"], max(compute, whole * case["sheet"]["chips_per_instance"])),
-        ]
-    elif core := core_of(case["key"]):
-        results += [
-            (
-                "a chip was given the rate and the bandwidth of one core",
-                max(flops / core.rate(dtype), move * chip.cores),
-            ),
-            (
-                "a chip computes at its documented rate, which is more than its cores' sum",
-                max(flops / core.rate(dtype) / chip.cores, move),
-            ),
-        ]
-    if sparse and item["on"] == "chip":
-        results += [(SAYS["the-sparse-rate"], max(flops / (sparse * 1e12), move))]
-    # From here on those that give the number of another wrong way now and then.
-    results += [
-        (SAYS["compute-only"], compute),
-        (SAYS["memory-only"], move),
-        (SAYS["the-shorter"], min(compute, move)),
-        (SAYS["bits"], max(compute, 8 * move)),
-        (SAYS["bits"], max(compute, move / 8)),
-    ]
-    return results
 
 
 def judge_gemm_times(case: Facts, facts: Facts) -> list[Criterion]:
@@ -156,7 +94,7 @@ def judge_gemm_times(case: Facts, facts: Facts) -> list[Criterion]:
     if all(isinstance(seconds, str) and name not in BOUNDS for seconds, name in items):
         message = SAYS["the-bound-before-the-seconds"]
         return not_asked_for(WEIGHTS, message, "not judged", "seconds first", others="not judged")
-    known = [ways(case, item) for item in case["gemms"]]
+    known = Known("lab01.ex1", case, lambda facts: [pair[0] for pair in facts["items"]])
     (seconds, bounds), (right_seconds, right_bounds) = (
         zip(*both, strict=True) for both in (items, right)
     )

@@ -1,13 +1,12 @@
 """The cases and the judgement of choosing an instance, exercise 5 of lab 01."""
 
-import itertools
 import random
-from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, first_of, not_asked_for, not_judged, times
 from utils.labs.lab01.sheets import MARKETS, offer
+from utils.labs.recorded import given, said_of
 from utils.labs.values import near
 
 SAYS = says("lab01")
@@ -74,36 +73,28 @@ def cheapest_per_gib(case: Facts, right: Facts) -> str | None:
         item["name"]: price / item["hbm_gib"]
         for item in case["offers"]
         if item["name"] not in right["rejected"]
-        and (price := _price(item, case["job"]["market"])) is not None
+        and (price := item[f"usd_per_hour_{case['job']['market']}"]) is not None
     }
     return min(shares, key=shares.__getitem__, default=None)
 
 
-def truth(case: Facts, **changed: Any) -> Facts:
-    """The right choice. changed: rules of a wrong way, for the messages."""
-    rules = {"gib": GIB, "bits": 8, "market": case["job"]["market"], "activations": 1} | changed
+def truth(case: Facts) -> Facts:
+    """The right choice."""
     job = case["job"]
-    needed = job["parameters"] * job["bytes_per_parameter"]
-    needed += rules["activations"] * job["activation_gib"] * rules["gib"]
+    needed = job["parameters"] * job["bytes_per_parameter"] + job["activation_gib"] * GIB
     rejected, prices, ask = {}, {}, []
     for item in case["offers"]:
         network = item["network_gbps"]
-        if needed > item["hbm_gib"] * rules["gib"]:
+        if needed > item["hbm_gib"] * GIB:
             rejected[item["name"]] = "memory"
-        elif network is None or network < rules["bits"] * job["network_gb_per_s"]:
+        elif network is None or network < 8 * job["network_gb_per_s"]:
             rejected[item["name"]] = "network"
-        elif (price := _price(item, rules["market"])) is None:
+        elif (price := item[f"usd_per_hour_{job['market']}"]) is None:
             ask.append(item["name"])
         else:
             prices[item["name"]] = price
     best = min(prices, key=prices.__getitem__, default=None)
     return {"instance": best, "usd_per_hour": prices.get(best), "ask": ask, "rejected": rejected}
-
-
-def _price(item: Facts, market: str) -> float | None:
-    """In a market, or in the first of several, divided by commas, in which it is known."""
-    prices = (item[f"usd_per_hour_{name}"] for name in market.split(","))
-    return next((price for price in prices if price is not None), None)
 
 
 def offer_words(case: Facts) -> str:
@@ -141,17 +132,7 @@ def judge_choice(case: Facts, facts: Facts) -> list[Criterion]:
     return [fits, cheapest, ask]
 
 
-_NETWORK = SAYS["bits-for-bytes"]
-
-
 def _judge_rejected(case: Facts, response: Facts, right: Facts) -> Criterion:
-    known: list[tuple[str, Facts]] = [
-        (SAYS["gb-for-gib-2"], {"gib": 1e9}),
-        (_NETWORK, {"bits": 1}),
-        (_NETWORK, {"bits": 1 / 8}),
-        (_NETWORK, {"bits": 0}),
-        ("the activations need memory too", {"activations": 0}),
-    ]
     message = ""
     off = [e["name"] for e in case["offers"] if response.get(e["name"]) != right.get(e["name"])]
     strange = [
@@ -160,9 +141,7 @@ def _judge_rejected(case: Facts, response: Facts, right: Facts) -> Criterion:
         if why not in ("memory", "network") and (name in right or why == "None")
     ]
     if off or set(response) - {item["name"] for item in case["offers"]}:
-        message = next(
-            (text for text, rules in known if truth(case, **rules)["rejected"] == response), ""
-        )
+        message = said_of("lab01.ex5", case, lambda facts: facts["rejected"] == response, "")
         if strange:
             message = SAYS["all-names-with-a-reason-or-none"].format(value=strange[0])
         elif not message and not off:
@@ -177,8 +156,9 @@ def _about_fit(name: str, response: str | None, right: str | None) -> str:
     if response and not right:
         return SAYS["unknown-prices-rejected"].format(name=name)
     if right == "memory":
-        first = SAYS["the-network-first"] if response == "network" else ""
-        return f"{name}: state and activations do not fit its HBM{first}"
+        if response == "network":
+            return SAYS["the-network-first"].format(name=name)
+        return f"{name}: state and activations do not fit its HBM"
     if right == "network":
         return f"{name} has the memory, but not the network"
     return f"{name}: compare bytes with bytes"
@@ -188,12 +168,9 @@ def _judge_instance(case: Facts, facts: Facts, right: Facts) -> Criterion:
     response, price = facts["instance"], facts["price"]
     passed = response == right["instance"] and near(price, right["usd_per_hour"])
     offers = {item["name"]: item for item in case["offers"]}
-    others = [
-        truth(case, market=",".join(permutation))["instance"]
-        for permutation in itertools.permutations(MARKETS)
-    ]
     own = offers.get(response, {}).get(f"usd_per_hour_{case['job']['market']}")
     other_market = SAYS["the-other-markets-price"]
+    others = (f["instance"] for text, f in given("lab01.ex5", case) if text == other_market)
     message = first_of(
         (response in right["ask"], SAYS["none-as-0"] if price == 0 else other_market),
         (response == right["instance"], SAYS["no-price"]),

@@ -7,7 +7,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import among, criterion
 from utils.labs.lab01.sheets import DTYPE_BYTES, GPUS, TRAINIUM, at_level, sheet
-from utils.labs.values import Ways, near, right_values
+from utils.labs.recorded import Known
+from utils.labs.values import near, right_values
 
 SAYS = says("lab01")
 
@@ -60,56 +61,6 @@ def _right(key: str, level: str, memory: str, dtype: str) -> float | None:
 _ADVICE = "dense FLOP per second of this level and dtype, over the bytes per second of this memory"
 
 
-def ways(case: Facts, level: str, memory: str, dtype: str) -> Ways:
-    """What wrong ways give for one ridge."""
-    key, data = case["key"], case["sheet"]
-    right = _right(key, level, memory, dtype)
-    if right is None:
-        return []
-    of, chip, instance = (at_level(key, item) for item in (level, "chip", "instance"))
-    rate, alike = of.rate(dtype), SAYS["sixteen-chips-of-flop"]
-    results = [
-        (SAYS["turned-round"], 1 / right),
-        ("T is 10^12 and G is 10^9: the result is wrong by a factor of a thousand", right / 1e3),
-        ("T is 10^12 and G is 10^9: the result is wrong by a factor of a thousand", right * 1e3),
-        (SAYS["per-value"], right * DTYPE_BYTES[dtype]),
-        *((SAYS["no-powers-of-ten-2"], right * 10.0**power) for power in (-12, -9, 9, 12)),
-        (SAYS["tebibytes"], right * 1e12 / 2**40),
-        (SAYS["the-bf16-rate-for-all"], right * of.rate("bf16") / rate),
-    ]
-    if data["sparse_tflops"]:
-        sparse, text = data["sparse_tflops"] * 1e12, SAYS["the-sparse-rate-2"]
-        results += [(text, right * sparse / chip.rate("bf16")), (text, right * sparse / rate)]
-    if level == "core":
-        shares = chip.cores
-        if memory == "dma":
-            shares = data["dma_engines"] / data["dma_engines_per_core"]
-        results += [
-            (SAYS["all-of-the-bandwidth-for-a-core"], right / shares),
-            (SAYS["the-chips-rate-for-a-core-2"], right * chip.rate(dtype) / rate),
-            (SAYS["the-chips-rate-shared-out-2"], right * chip.rate(dtype) / chip.cores / rate),
-        ]
-    if level == "instance":
-        results += [(alike, right * instance.chips), (alike, right / instance.chips)]
-    if memory == "dma":
-        engines = data["dma_engines_per_core"] if level == "core" else data["dma_engines"]
-        count = engines * (instance.chips if level == "instance" else 1)
-        results += [
-            (SAYS["one-engine"], right * count),
-            (SAYS["hbm-for-the-engines"], ridge(of, dtype)),
-            (SAYS["half-for-each-direction"], right * 2),
-            (SAYS["gibibytes"], right * 1e9 / 2**30),
-        ]
-        if level != "core":
-            shares = data["dma_engines"] / data["dma_engines_per_core"]
-            results += [(SAYS["a-cores-engines-for-a-chip"], right * shares)]
-    elif data["dma_engines"]:
-        text = "HBM's own bandwidth is asked for here, not that of the engines"
-        results += [(text, ridge(of, dtype, "dma"))]
-    # Last, because a chip may have eight cores.
-    return [*results, *((SAYS["bits-2"], number) for number in (right / 8, 8 * right))]
-
-
 def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: ridges of HBM, those of the DMA engines, and None for what is unknown."""
     right, response = truth(case), facts["said"]
@@ -118,7 +69,7 @@ def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:
     def part(name: str, weight: int, places: list[int]) -> Criterion:
         given = ["None" if response[p] is None else response[p] for p in places]
         asked = [right[p] for p in places], [labels[p] for p in places]
-        known = [ways(case, *case["queries"][p]) for p in places]
+        known = Known("lab01.ex2", case, lambda facts: [facts["said"][p] for p in places])
         values = right_values(name, weight, given, *asked, known, _ADVICE)
         return among(values, places, range(len(right)))
 

@@ -9,7 +9,8 @@ import random
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, not_asked_for, row, times
-from utils.labs.lab05.codes import KNOWN, code_of
+from utils.labs.lab05.codes import code_of
+from utils.labs.recorded import said_of
 
 SAYS = says("lab05")
 
@@ -129,16 +130,15 @@ def _judge_kind(kind: str, case: Facts, items: list[int]) -> Criterion:
     message = ""
     if wrong:
         x, code = wrong[0]
-        # What explains all ten, otherwise what explains this kind and does the ordinary ones alike.
-        every = list(zip(case["kinds"], case["numbers"], items, strict=True))
-        alike = [(x, code) for item, x, code in every if item in (kind, "between two values")]
-        reasons = [
-            text
-            for some in ([(x, code) for _, x, code in every], alike)
-            for text, way in KNOWN
-            if all(code == way(x, *bits) for x, code in some)
-        ]
-        message = _out_of_range(x, code, sum(bits)) or [*reasons, _ADVICE[kind]][0]
+
+        def alike(facts: Facts) -> int:
+            # What explains all of this kind and does the ordinary ones alike.
+            same = [a == b for a, b in zip(facts["returned"]["items"], items, strict=True)]
+            some = zip(case["kinds"], same, strict=True)
+            return all(s for name, s in some if name in (kind, "between two values")) * sum(same)
+
+        message = _out_of_range(x, code, sum(bits))
+        message = message or said_of("lab05.ex1", case, alike, _ADVICE[kind])
     off = [place for place, pair in enumerate(own) if pair in wrong]
     rows = [row(repr(x), f"{code:#x}", f"{code_of(x, *bits):#x}") for x, code in wrong]
     target = times(len(own), "number")

@@ -4,12 +4,13 @@ The records are drawn after those that `programs` leaves; a test diagnoses both.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, among, none_judged, row, times
+from utils.labs.recorded import said_of
 from utils.labs.values import near
 
 SAYS = says("lab06")
@@ -146,51 +147,6 @@ def right_diagnosis(record: Facts) -> tuple[str, float | None]:
     return cause, result.get(cause)
 
 
-def _wrong_numbers(record: Facts, cause: str) -> list[tuple[str, float]]:
-    """Messages, and what other ways give for a cause."""
-    steps, after = record["steps"], record["steps"] - WARM_UP
-    right = numbers(record)[cause]
-    if cause == "no marker":
-        graphs = [entry for step in record["graph_nodes"] for entry in step]
-        return [
-            (_WARM, graphs[-1] / graphs[0]),
-            (SAYS["first-over-last"], 1 / right),
-            ("this is the difference: how many times as large is the last?",
-             graphs[-1] - graphs[0]),
-            ("this is the number of nodes: how many times as large is the last?", graphs[-1]),
-        ]  # fmt: skip
-    if cause == "starved":
-        waits, works = sum(record["wait_ms"]), sum(record["work_ms"])
-        return [
-            (_WARM, waits / (waits + works)),
-            (SAYS["wait-over-work"], right / (1 - right)),
-            ("this is percent: the share lies between 0 and 1", 100 * right),
-            ("this is the share of the work: how much is waiting?", 1 - right),
-        ]
-    names = {"fallback": _operators(record), "recompiles": {"UncachedCompile"}, "reads": {READ}}
-    last = record["counters"][-1]
-    whole = sum(_counted(record, name, 0) for name in names[cause])
-    ever = sum(last.get(name, 0) for name in names[cause])
-    results = [
-        (_WARM, whole / steps),
-        (_WARM, whole / after),
-        (SAYS["rates-over-all-steps"], right * after / steps),
-        (_SINCE, ever / after),
-        (_SINCE, ever / steps),
-        (_SINCE, ever),
-        (SAYS["totals"], right * after),
-        (SAYS["totals"], whole),
-    ]
-    if cause == "fallback":
-        known = _counted(record, READ)
-        results.append((_NO_FALLBACK, right + known / after))
-        item = [_counted(record, name) / after for name in names[cause]]
-        results += [("all operators on the host count, together", some) for some in item]
-        results.append(("count the calls, not the names", len([e for e in item if e])))
-    return results
-
-
-_WARM = SAYS["since-the-start"]
 _SINCE = SAYS["counters-as-they-stand"]
 _NO_FALLBACK = SAYS["reads-are-fallbacks"].format(READ=READ)
 
@@ -199,7 +155,7 @@ def judge_diagnoses(case: Facts, facts: Facts) -> list[Criterion]:
     """One criterion for each group of causes, one for the numbers."""
     response = list(zip(case["records"], facts["said"], strict=True))
     rows = [_causes(name, weight, kinds, response) for name, (weight, kinds) in GROUPS.items()]
-    rows.append(_numbers(response))
+    rows.append(_numbers(case, response))
     if strange := [item for item in facts["said"] if isinstance(item, str)]:
         return none_judged(rows, SAYS["does-nothing-5"].format(value=strange[0]))
     if len({item["cause"] for item in facts["said"]}) == 1:
@@ -263,7 +219,7 @@ def _reason(record: Facts, cause: str) -> str:
     return SAYS["any-at-all"].format(cause=cause, value=result[cause], MOST=MOST)
 
 
-def _numbers(said: list[tuple[Facts, Any]]) -> Criterion:
+def _numbers(case: Facts, said: list[tuple[Facts, Any]]) -> Criterion:
     right = [right_diagnosis(record) for record, _ in said]
     known = [
         p for p, (_, s) in enumerate(said) if isinstance(s, dict) and s["cause"] == right[p][0]
@@ -271,17 +227,27 @@ def _numbers(said: list[tuple[Facts, Any]]) -> Criterion:
     wrong = [p for p in known if not near(said[p][1]["number"], right[p][1], 1e-3)]
     message = "" if wrong else "a number counts with the right cause: fix these first"
     for place in wrong[:1]:
-        record, cause, number = said[place][0], right[place][0], said[place][1]["number"]
+        cause, number = right[place][0], said[place][1]["number"]
         if cause == HEALTHY:
             message = SAYS["a-number-for-health"]
         elif not isinstance(number, int | float):
             message = f"the number for {cause} is {number}: give a number"
         else:
-            ways = _wrong_numbers(record, cause)
-            message = f"{cause}: " + next(
-                (text for text, value in ways if near(number, value, 1e-3)),
-                "see the table for what is counted, and per what",
+            advice = "see the table for what is counted, and per what"
+            message = f"{cause}: " + said_of(
+                "lab06.ex5", case, _alike(said, place), advice, READ=READ
             )
     rows = [row(_label(said[p][0]), said[p][1]["number"], right[p][1]) for p in wrong]
     wrong += [place for place in range(len(said)) if place not in known]
     return all_right("numbers", NUMBERS, wrong, len(said), message, rows=rows)
+
+
+def _alike(said: list[tuple[Facts, Any]], place: int) -> Callable[[Facts], int]:
+    """How many numbers of a record's answer are those of an answer, if that at a place is."""
+
+    def alike(known: Facts) -> int:
+        pairs = zip(known["said"], (item for _, item in said), strict=True)
+        same = [a["cause"] == b["cause"] and near(b["number"], a["number"], 1e-3) for a, b in pairs]
+        return same[place] * sum(same)
+
+    return alike

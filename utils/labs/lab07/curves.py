@@ -7,7 +7,8 @@ from typing import Any
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, not_asked_for, not_judged, row, times
-from utils.labs.lab07.scaling import GOOD, chip_seconds, efficiency, losses, speed, truth, ways
+from utils.labs.lab07.scaling import GOOD, chip_seconds, efficiency, losses, speed, truth
+from utils.labs.recorded import said_of
 from utils.labs.values import near
 
 SAYS = says("lab07")
@@ -170,7 +171,7 @@ def judge_curves(case: Facts, facts: Facts) -> list[Criterion]:
         ]
         results.append(_criterion(name, weight, case, own, named))
     numbers = [
-        (place, _about_number(curve, item))
+        (place, _about_number(case, curve, item))
         for place, (curve, item) in enumerate(pairs)
         if item["cause"] == causes[place]
     ]
@@ -210,11 +211,17 @@ def _about_cause(curve: Facts, said: Facts) -> str:
     return SAYS["communication-everywhere"].format(cause=cause, value=why or _seen(right, curve))
 
 
-def _about_number(curve: Facts, said: Facts) -> str:
+def _about_number(case: Facts, curve: Facts, said: Facts) -> str:
     value, (cause, right) = said["number"], truth(curve)
     if isinstance(value, str):
         return SAYS["no-number"].format(cause=cause, value=value)
     if near(value, right, TOLERANCE):
         return ""
-    known = [text for text, number in ways(curve, cause) if text and near(value, number, TOLERANCE)]
-    return f"{cause}: {[*known, f'{value:.4g} is not the number that the task asks for'][0]}"
+    place = case["curves"].index(curve)
+
+    def alike(facts: Facts) -> bool:
+        other = facts["said"][place]
+        return other["cause"] == cause and near(value, other["number"], TOLERANCE)
+
+    advice = f"{value:.4g} is not the number that the task asks for"
+    return f"{cause}: {said_of('lab07.ex5', case, alike, advice)}"

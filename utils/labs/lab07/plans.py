@@ -8,6 +8,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, not_asked_for, not_judged, row
 from utils.labs.lab07.planning import AXES, Layout, allowed, best, fit, memory_gb, step
+from utils.labs.recorded import said_of
 from utils.labs.values import near
 
 SAYS = says("lab07")
@@ -85,52 +86,6 @@ def label(question: Facts) -> str:
     )
 
 
-_FITS: tuple[tuple[str, Facts], ...] = (
-    (SAYS["no-memory"], {"giga": float("inf")}),
-    (SAYS["across-servers"], {"across": True}),
-    (SAYS["parts-of-layers"], {"parts": True}),
-    ("each replica has as many sequences as the others: data divides sequences", {"rows": True}),
-    (SAYS["parameters-whole"], {"states": "nothing"}),
-    ("tensor divides the parameters, too", {"states": "pipeline"}),
-    ("pipeline divides the parameters, too", {"states": "tensor"}),
-    (SAYS["parameters-divided-by-all"], {"states": "all"}),
-    (SAYS["weights-alone"], {"bytes": 2}),
-    ("16 bytes a parameter", {"bytes": 4}),
-    ("16 bytes a parameter", {"bytes": 12}),
-    (SAYS["no-activations"], {"no_activations": True}),
-    ("a stage has up to pipeline sequences in flight, not one", {"flight": "one"}),
-    ("a stage has no more sequences in flight than there are stages", {"flight": "every"}),
-    ("tensor divides the activations, too", {"whole": True}),
-    (SAYS["activations-of-all-layers"], {"stages": True}),
-    ("a GB is 10^9 bytes", {"giga": 2.0**30}),
-)  # fmt: skip
-_STEPS: tuple[tuple[str, Facts], ...] = (
-    (SAYS["no-bubble"], {"bubble": "none"}),
-    (SAYS["a-bubble-over-stages"], {"bubble": "stages"}),
-    (SAYS["a-bubble-over-stages"], {"bubble": "idle share"}),
-    ("the bubble stretches the all-reduces of the layers, too: they lie inside of the stages",
-     {"bubble": "compute"}),
-    (SAYS["forward-only"], {"flop": 2}),
-    (SAYS["one-chip-computes"], {"one_chip": True}),
-    ("four all-reduces a layer: two forward, two backward", {"calls": 2}),
-    ("four all-reduces a layer, not one", {"calls": 1}),
-    ("every sequence of the replica has its all-reduces", {"once": True}),
-    ("a chip has the all-reduces of its own stage only: layers / pipeline", {"stages": True}),
-    ("a ring sends 2 (n - 1) / n of the bytes", {"ring": "once"}),
-    (SAYS["there-and-not-back"], {"ring": "half"}),
-    (SAYS["gradients-of-all-parameters"], {"gradients": "nothing"}),
-    ("a chip reduces the gradients of its own parameters: tensor divides them, too",
-     {"gradients": "pipeline"}),
-    ("a chip reduces the gradients of its own parameters: pipeline divides them, too",
-     {"gradients": "tensor"}),
-    (SAYS["gradients-inside"], {"fast": True}),
-    ("gradients take 2 bytes a parameter here", {"gradient_bytes": 4}),
-    (SAYS["no-gradients"], {"no_gradients": True}),
-    (SAYS["no-layers"], {"no_tensor": True}),
-    ("nothing overlaps here: the gradients are added", {"overlap": True}),
-)  # fmt: skip
-
-
 def judge_plans(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the layouts that fit, the seconds of a step, and the choice."""
     response = facts["said"]
@@ -140,10 +95,11 @@ def judge_plans(case: Facts, facts: Facts) -> list[Criterion]:
         kind = strange.partition(" without")[0]
         return not_asked_for(WEIGHTS, message, kind, "a dict of 3", others="not judged")
     pairs = list(zip(case["questions"], response, strict=True))
-    known = _rule(pairs)
+    counts = [item["fits"] for item in response]
+    known = said_of("lab07.ex4", case, lambda f: [q["fits"] for q in f["said"]] == counts, "")
     texts = [
         [_about_fits(*pair, known) for pair in pairs],
-        [_about_step(*pair) for pair in pairs],
+        [_about_step(case, *pair) for pair in pairs],
         [_about_choice(*pair) for pair in pairs],
     ]
     values: list[list[tuple[Any, Any]]] = [
@@ -174,14 +130,6 @@ def _criterion(
     return all_right(name, weight, wrong, len(texts), message, rows=rows)
 
 
-def _rule(pairs: list[tuple[Facts, Facts]]) -> str:
-    """The wrong rule that gives all of these numbers of layouts, as text; "" if none does."""
-    for text, rules in _FITS:
-        if all(response["fits"] == len(fit(question, **rules)) for question, response in pairs):
-            return text
-    return ""
-
-
 def _about_fits(question: Facts, said: Facts, known: str) -> str:
     count, right = said["fits"], len(fit(question))
     if isinstance(count, str):
@@ -201,7 +149,7 @@ def _layout(said: Facts) -> Layout | str | None:
     return f"{strange[0]} as a size" if strange else cast(Layout, tuple(map(int, sizes)))
 
 
-def _about_step(question: Facts, said: Facts) -> str:
+def _about_step(case: Facts, question: Facts, said: Facts) -> str:
     """Whether the seconds are those of the layout that is named, be it the best or not."""
     layout, seconds = _layout(said), said["step_s"]
     if layout is None:
@@ -215,10 +163,15 @@ def _about_step(question: Facts, said: Facts) -> str:
         return f"found {seconds} as 'step_s': return seconds"
     if near(seconds, right, TOLERANCE):
         return ""
-    known = [text for text, rules in _STEPS if near(seconds, step(question, layout, **rules), 1e-9)]
+    place = case["questions"].index(question)
+
+    def alike(facts: Facts) -> bool:
+        other = facts["said"][place]
+        return other["layout"] == said["layout"] and near(seconds, other["step_s"], 1e-9)
+
     advice = SAYS["milliseconds"].format(seconds=seconds, value=layout[0])
     advice += f" {layout[1]}, pipeline {layout[2]}"
-    return [*known, advice][0]
+    return said_of("lab07.ex4", case, alike, advice)
 
 
 def _about_choice(question: Facts, said: Facts) -> str:

@@ -7,6 +7,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for
 from utils.labs.lab07.annotated import FLOAT32
+from utils.labs.recorded import said_of
 
 SAYS = says("lab07")
 
@@ -70,67 +71,6 @@ _NUMBER = {
 }
 
 
-def ways(name: str, sizes: dict[str, int]) -> list[tuple[str, float]]:
-    """What wrong ways give for the bytes of a layout. The most telling first."""
-    rows, inputs, hidden, outputs = (sizes[n] for n in ("rows", "inputs", "hidden", "outputs"))
-    right = expected(sizes)[name][2]
-    w1, b1, w2, b2 = parts(sizes)
-    halves = parts(sizes, 2)
-    loss = SAYS["no-loss"]
-    bias = SAYS["no-biases"]
-    own = {
-        "A": [
-            (loss, sum(parts(sizes))),
-            (bias, w1 + w2 + 1),
-            (bias, w1 + w2),
-            (SAYS["gradients-of-each-row"], rows * outputs),
-            ("each device has gradients for all weights, of its own rows: none is divided",
-             sum(parts(sizes)) / 4 + 1),
-        ],
-        "B": [
-            (SAYS["outputs-gathered"], rows * outputs),
-            (SAYS["a-share-of-a-gather"], rows * hidden / 4),
-            ("values are gathered here: the weights stay where they are", w1),
-            ("values are gathered here: the weights stay where they are", w2),
-        ],
-        "C": [
-            (SAYS["inputs-reduced"], rows * inputs),
-            (SAYS["outputs-gathered"], rows * outputs),
-            ("partial sums are as large as the sum: each device has all hidden values",
-             rows * hidden / 4),
-        ],
-        "D": [
-            (SAYS["biases-gathered"], sum(parts(sizes))),
-            ("both layers' weights are needed whole", w1),
-            ("both layers' weights are needed whole", w2),
-            (SAYS["a-share-of-a-gather"], (w1 + w2) / 4),
-            ("the activations of a device's rows stay with it", rows * (inputs + hidden)),
-            ("the activations of a device's rows stay with it", rows * (hidden + outputs)),
-        ],
-        "E": [
-            (loss, right / FLOAT32 - 1),
-            (SAYS["all-rows"], rows * outputs + sum(halves) + 1),
-            (SAYS["whole-gradients"], rows / 2 * outputs + sum(parts(sizes)) + 1),
-            (SAYS["whole-gradients"], rows * outputs + sum(parts(sizes)) + 1),
-            (SAYS["half-a-bias"], right / FLOAT32 - b2 / 2),
-            ("the forward pass has its collective, too", sum(halves) + 1),
-            ("gradients are reduced among the devices of 'data', too", rows / 2 * outputs),
-            (bias, rows / 2 * outputs + halves[0] + halves[2] + 1),
-        ],
-    }  # fmt: skip
-    common = [
-        (SAYS["elements"], right / FLOAT32),
-        ("count what is on one device after it, once: not for every device", 4 * right),
-        (SAYS["a-ring"], 1.5 * right),
-        (SAYS["a-ring"], 2 * right),
-        ("the bytes are those of all collectives of the layout together",
-         right / expected(sizes)[name][1]),
-        ("float32 has 4 bytes, not 2", right / 2),
-        ("float32 has 4 bytes, not 8", right * 2),
-    ]  # fmt: skip
-    return [(text, number * FLOAT32) for text, number in own[name]] + common
-
-
 def judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
     """One criterion for each of the five layouts."""
     right = expected(case["sizes"])
@@ -138,16 +78,15 @@ def judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
         message = SAYS["does-nothing-2"].format(kind=facts["kind"])
         return not_asked_for(WEIGHTS, message, facts["kind"], "a dict of 5")
     return [
-        _judge_layout(name, weight, case["sizes"], right[name], facts)
-        for name, weight in WEIGHTS.items()
+        _judge_layout(name, weight, case, right[name], facts) for name, weight in WEIGHTS.items()
     ]
 
 
 def _judge_layout(
-    name: str, weight: int, sizes: dict[str, int], right: tuple[str, int, float], facts: Facts
+    name: str, weight: int, case: Facts, right: tuple[str, int, float], facts: Facts
 ) -> Criterion:
     response = facts["predicted"].get(name)
-    message = _about(name, sizes, right, response)
+    message = _about(name, case, right, response)
     compiled = facts["compiled"] and facts["compiled"][name]
     shown = ""
     if not message:
@@ -156,7 +95,7 @@ def _judge_layout(
     return criterion(name, weight, not message, shown, "", message)
 
 
-def _about(name: str, sizes: dict[str, int], right: tuple[str, int, float], said: Any) -> str:
+def _about(name: str, case: Facts, right: tuple[str, int, float], said: Any) -> str:
     """What is wrong with a prediction; "" if nothing is."""
     kind, number, size = right
     if said is None:
@@ -173,6 +112,10 @@ def _about(name: str, sizes: dict[str, int], right: tuple[str, int, float], said
         return f"{pair[0]:g} is not the number of them: {_NUMBER[name]}"
     if pair[1] == size:
         return ""
-    known = [text for text, way in ways(name, sizes) if pair[1] == way]
     advice = "which tensors are the results, and how large is each on one device?"
-    return f"{pair[1]:g} bytes is not their payload: {[*known, advice][0]}"
+
+    def alike(facts: Facts) -> bool:
+        return facts["predicted"][name] == {kind: pair}
+
+    known = said_of("lab07.ex2", {**case, "compiled": False}, alike, advice)
+    return f"{pair[1]:g} bytes is not their payload: {known}"

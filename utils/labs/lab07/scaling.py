@@ -1,11 +1,6 @@
-"""What a scaling curve says, exercise 5 of lab 07: its cause, the number that proves it, and what
-wrong ways give for that number.
-"""
+"""What a scaling curve says, exercise 5 of lab 07: its cause, and the number that proves it."""
 
-from utils.course.misconceptions import says
 from utils.labs import Facts
-
-SAYS = says("lab07")
 
 BASELINE = 1.1
 """From how many times the compute of a sample on the first row is unfair."""
@@ -57,63 +52,3 @@ def truth(curve: Facts) -> tuple[str, float]:
     lost = losses(last)
     cause = max(lost, key=lambda item: lost[item])
     return cause, lost[cause] / last["step_s"]
-
-
-def ways(curve: Facts, cause: str) -> list[tuple[str, float]]:
-    """What wrong ways give for the number of a cause."""
-    first, last = curve["rows"][0], curve["rows"][-1]
-    right = truth(curve)[1]
-    results = [(SAYS["the-inverse"], 1 / right)]
-    if cause == "weak scaling":
-        return [
-            ("that is by how much the chips grew, not the work of a step: here they differ"
-             if last["chips"] / first["chips"] != right else "", last["chips"] / first["chips"]),
-            ("that is the claim itself: how many times as much work has a step?",
-             last["claimed_speedup"]),
-            (SAYS["steps-compared"], first["step_s"] / last["step_s"]),
-            *results,
-        ]  # fmt: skip
-    if cause == "batch grown":
-        return [
-            (SAYS["the-claim-itself"], last["claimed_speedup"]),
-            (SAYS["samples-more"], last["samples_to_target"] / first["samples_to_target"]),
-            (SAYS["samples-more"],
-             last["claimed_speedup"] * last["samples_to_target"] / first["samples_to_target"]),
-            *results,
-        ]  # fmt: skip
-    if cause == "baseline":
-        return [
-            ("the rows have other numbers of chips: chip-seconds, not seconds",
-             chip_seconds(first) / chip_seconds(last) * last["chips"] / first["chips"]),
-            ("that is the claim itself: how many times too slow is the first row?",
-             last["claimed_speedup"]),
-            (SAYS["a-fair-claim"], last["claimed_speedup"] / right),
-            ("that is the efficiency", efficiency(curve)),
-            *results,
-        ]  # fmt: skip
-    if cause == "none":
-        return [
-            ("that is the claim itself: over how many times as many chips?",
-             last["claimed_speedup"]),
-            ("the first row has more than one chip: they are not as many times more as that",
-             last["claimed_speedup"] / last["chips"]),
-            *results,
-        ]  # fmt: skip
-    lost = losses(last)
-    return [
-        (SAYS["seconds"], lost[cause]),
-        (SAYS["of-the-compute"], lost[cause] / last["compute_s"]),
-        (SAYS["of-the-compute"], lost[cause] / last["slowest_compute_s"]),
-        ("a share of the step, not of all that is lost", lost[cause] / sum(lost.values())),
-        (SAYS["percent"], 100 * right),
-        ("all that is lost is more: the share of this cause alone",
-         sum(lost.values()) / last["step_s"]),
-        ("that is the efficiency: which share of the step does this cause take?",
-         efficiency(curve)),
-        (SAYS["the-lost-efficiency"], 1 - efficiency(curve)),
-        ("an imbalance is what the slowest takes more than the mean",
-         last["slowest_compute_s"] / last["step_s"] if cause == "imbalance" else -1.0),
-        ("an imbalance is what the slowest takes more than the mean, as a share of the step",
-         last["slowest_compute_s"] / last["compute_s"] if cause == "imbalance" else -1.0),
-        *results,
-    ]  # fmt: skip

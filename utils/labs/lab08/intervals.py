@@ -1,13 +1,13 @@
 """Exercise 3, how often to save: fleets, the best interval of each, and wrong ways to find it."""
 
-import math
 import random
 from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for
-from utils.labs.values import Number, Ways, near, right_values
+from utils.labs.recorded import Known, said_of
+from utils.labs.values import Number, near, right_values
 
 SAYS = says("lab08")
 
@@ -93,74 +93,6 @@ def best_hours(fleet: Facts) -> float:
     return failures.best_interval(write_hours(fleet), failures_per_hour(fleet))
 
 
-def hour_ways(fleet: Facts) -> Ways:
-    """What wrong ways give for the best interval."""
-    from utils.cost.tco.failures import best_interval as best
-
-    write, rate, right = write_hours(fleet), failures_per_hour(fleet), best_hours(fleet)
-    groups, spot = fleet["groups"], fleet["interruptions_per_day"] / 24
-    alone = [group["hours_between_failures_of_one"] for group in groups]
-    named = {
-        SAYS["young"]: [math.sqrt(2 * write / rate), math.sqrt(2 * write / rate) - write],
-        SAYS["young-without-the-2"]: [math.sqrt(write / rate)],
-        SAYS["no-interruptions"]: [best(write, rate - spot), math.sqrt(2 * write / (rate - spot))],
-        SAYS["servers-only"]: [
-            best(write, groups[0]["number"] / alone[0]),
-            best(write, groups[0]["number"] / alone[0] + spot),
-            best(write, sum(1 / item for item in alone) + spot),
-            best(write, 1 / (sum(a / g["number"] for a, g in zip(alone, groups, strict=True)) / 2)),
-            best(write, 1 / min(alone)),
-        ],
-        SAYS["interruptions-by-the-hour"]: [best(write, rate + 23 * spot)],
-        SAYS["one-writer"]: [best(write * fleet["writers"], rate)],
-        "a checkpoint holds more than one byte per parameter": [
-            best(write / fleet["bytes_per_parameter"], rate)
-        ],
-        SAYS["minutes"]: [60 * right],
-        "return hours: these are seconds": [3600 * right],
-        "a rate in bytes per second gives seconds to write, and failures come per hour": [
-            best(3600 * write, rate)
-        ],
-        SAYS["the-writing-on-top"]: [right + write],
-        SAYS["the-restart-in-the-interval"]: [
-            best(write + fleet["restart_minutes"] / 60, rate),
-            math.sqrt(2 * write * (1 / rate + fleet["restart_minutes"] / 60)),
-        ],
-        SAYS["as-long-as-a-failure-takes"]: [1 / rate],
-    }  # fmt: skip
-    results = [(text, number) for text, numbers in named.items() for number in numbers]
-    return [item for item in results if not near(item[1], right, INTERVAL)]
-
-
-def money_ways(fleet: Facts) -> Ways:
-    """What wrong ways give for the money lost per day at the best interval."""
-    write, rate, every = write_hours(fleet), failures_per_hour(fleet), best_hours(fleet)
-    restart, day = fleet["restart_minutes"] / 60, 24 * fleet["price_per_hour"]
-    share = lost_share(every, write, restart, rate)
-    stretched = 1 / (1 - share) - 1
-    first = write / every + rate * (every / 2 + restart)
-    results = [
-        (SAYS["no-restart"], lost_share(every, write, 0, rate) * day),
-        (SAYS["a-restart-that-never-fails"],
-         (1 - every * rate / (math.expm1(rate * (every + write)) * (1 + rate * restart))) * day),
-        ("the time to write counts as lost, too", lost_share(every, 1e-12, restart, rate) * day),
-        (SAYS["half-an-interval-is-lost"], first * day),
-        (SAYS["half-an-interval-is-lost"],
-         first / (1 + first) * day),
-        (SAYS["over-the-work"],
-         stretched * day),
-        ("only the writing is counted, no failure", write / every * day),
-        ("only the writing is counted, no failure", write / (every + write) * day),
-        ("return money: this is a share", share),
-        (SAYS["hours-for-money"], 24 * share),
-        ("a day has 24 hours: this is the loss of one", share * fleet["price_per_hour"]),
-        ("this is what the work costs that is not lost", (1 - share) * day),
-        ("the restart is given in minutes", lost_share(every, write, restart * 60, rate) * day
-         if rate * (every + write + restart * 60) < 50 else math.inf),
-    ]  # fmt: skip
-    return [item for item in results if not near(item[1], share * day, MONEY)]
-
-
 def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the interval, the expected time with it, and the money lost per day."""
     fleet, hours, money = case["fleet"], facts["hours"], facts["lost_per_day"]
@@ -175,9 +107,10 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
     right = lost_per_day(fleet, best_hours(fleet))
     right = own if own is not None and near(money, own, MONEY) else right
     advice = "the share of the expected hours that is not work, times 24 hours and the price"
-    label, ways = ["money lost per day"], [money_ways(fleet)]
-    lost = right_values("lost per day", 2, [money], [right], label, ways, advice, MONEY)
-    return [_judge_hours(fleet, hours), _judge_time(fleet, hours), lost]
+    known = Known("lab08.ex3", case, lambda facts: [facts["lost_per_day"]])
+    label = ["money lost per day"]
+    lost = right_values("lost per day", 2, [money], [right], label, known, advice, MONEY)
+    return [_judge_hours(case, hours), _judge_time(fleet, hours), lost]
 
 
 def _ends(fleet: Facts, every: float) -> bool:
@@ -186,15 +119,16 @@ def _ends(fleet: Facts, every: float) -> bool:
     return 1e-9 < rate * every < 40 - rate * write_hours(fleet)
 
 
-def _judge_hours(fleet: Facts, said: Number) -> Criterion:
-    right, target = best_hours(fleet), f"within {INTERVAL:.0%}"
+def _judge_hours(case: Facts, said: Number) -> Criterion:
+    right, target = best_hours(case["fleet"]), f"within {INTERVAL:.0%}"
     if said is None or isinstance(said, str):
         message = f"found {said or 'nothing'} as 'hours': return a number"
         return criterion("interval", 4, False, "not judged", target, message)
-    # A search in steps is off by less than this.
-    known = (text for text, number in hour_ways(fleet) if near(said, number, 5e-3))
-    text = next(known, SAYS["a-rule-of-thumb"])
     passed = near(said, right, INTERVAL)
+    text = SAYS["a-rule-of-thumb"]
+    if not passed:
+        # A search in steps is off by less than this.
+        text = said_of("lab08.ex3", case, lambda facts: near(said, facts["hours"], 5e-3), text)
     return criterion("interval", 4, passed, f"{said / right:.3g} times the best", target, text)
 
 
