@@ -2,7 +2,6 @@
 nothing an answer returns can break a check."""
 
 import copy
-import json
 import random
 import subprocess
 import sys
@@ -12,64 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.labs.cells import answer_from, code_of, names_of, verdict_of, wrong_entries
+from tests.labs.cells import (
+    answer_from,
+    code_of,
+    names_of,
+    right_answers,
+    verdict_of,
+    wrong_entries,
+)
 from utils.audit import audit, audit_source
-from utils.course import catalog
 from utils.course.catalog import ROOT
-from utils.labs import criteria, decide, judge, observe_case, training
-from utils.labs.grading import confine, lab, shown
+from utils.labs import criteria, judge, observe_case, training
 from utils.labs.lab02 import classify, findings, problems, train_cuda, truth
 from utils.labs.lab02 import judge as judging
 from utils.labs.lab02.observe import OBSERVERS, source_of
 
 WRONG = wrong_entries("lab02")
 
-CLASSIFY = """
-def classify():
-    return {
-        "A": "loud", "B": "silent", "C": "silent", "D": "slow", "E": "fine",
-        "F": "slow", "G": "loud", "H": "fine", "I": "silent", "J": "slow",
-    }
-"""
-
-TRAIN = """
-def train(model, batches, lr, checkpoint):
-    device = torch_xla.device()
-    model.load_state_dict(torch.load(checkpoint, map_location="cpu"))
-    model.to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
-    losses = []
-    for x, y in batches:
-        x, y = x.to(device), y.to(device)
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x), y)
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
-        optimizer.step()
-        torch_xla.sync()
-        losses.append(loss.detach())
-    return torch.stack(losses).tolist()
-"""
-
-HISTOGRAM = """
-def histogram(values, edges):
-    bins = (values[:, None] > edges).sum(dim=1)
-    counts = F.one_hot(bins, num_classes=len(edges) + 1).sum(dim=0)
-    return bins, counts
-"""
-
-MASKED_LOSS = """
-def masked_loss(logits, targets, mask):
-    losses = F.cross_entropy(logits, targets, reduction="none")
-    return torch.where(mask, losses, 0.0).sum() / mask.sum().clamp(min=1)
-"""
-
-RIGHT = {"ex1": CLASSIFY, "ex2": TRAIN, "ex3": HISTOGRAM, "ex4": MASKED_LOSS}
-
 
 EXERCISES = [f"lab02.{name}" for name in OBSERVERS]
-HERE = [f"lab02.{name}" for name, each in OBSERVERS.items() if not each.apart]
-"""Those whose answers run in this process, in which many can be tried."""
 
 
 pytestmark = pytest.mark.usefixtures("xla_device")
@@ -88,48 +48,10 @@ def wrong(name: str) -> str:
     return next(w[2] for w in WRONG if w[1] == name)
 
 
-# Right answers
-
-
-# Wrong answers (their messages are tried in test_labs.py, with the public seed)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("exercise_id", "source"),
-    [pytest.param(w[0], w[2], id=f"{w[0]}-{w[1].replace(' ', '-')}") for w in WRONG],
-)
-def test_a_wrong_answer_loses_points_with_a_private_seed_too(exercise_id, source, names) -> None:
-    verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), "a private one")
-    assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
-    # A report shows what is measured in words that it knows, but no distance to the truth.
-    measured = [
-        criterion.measured for criterion in verdict.criteria if "off by" not in criterion.measured
-    ]
-    assert [text for text in measured if not shown.known(text)] == []
-
-
-@pytest.mark.parametrize(
-    ("exercise_id", "name"),
-    [
-        ("lab02.ex2", "the script as it is"),
-        ("lab02.ex2", "stayed on the cpu"),
-        ("lab02.ex2", "cuda if available"),
-        ("lab02.ex3", "as it was given"),
-        ("lab02.ex3", "on the host"),
-        ("lab02.ex3", "left on the host"),
-        ("lab02.ex4", "as it was given"),
-        ("lab02.ex4", "on the host"),
-        ("lab02.ex5", "as it ran on xla"),
-    ],
-)
-def test_what_was_given_and_what_stays_on_the_host_wins_nothing(exercise_id, name, names) -> None:
-    sources = [w[2] for w in WRONG if w[:2] == (exercise_id, name)]
-    assert verdict_of(exercise_id, answer_from(sources[0], exercise_id, names), "x").points == 0
-
-
 def test_hidden_cuda_is_not_found_by_the_audit_and_does_not_win(names: dict) -> None:
-    source = RIGHT["ex2"].replace("torch_xla.device()", '"cpu" or getattr(torch, "cu" + "da")')
+    source = right_answers("lab02")["ex2"].replace(
+        "torch_xla.device()", '"cpu" or getattr(torch, "cu" + "da")'
+    )
     assert audit_source(source, name="answer.py", target="xla").clean()
     assert verdict_of("lab02.ex2", answer_from(source, "lab02.ex2", names), "public").points == 0
 
@@ -139,20 +61,9 @@ def test_one_of_two_fallbacks_wins_something(names: dict) -> None:
     assert 0 < verdict_of("lab02.ex3", answer_from(source, "lab02.ex3", names), "x").points < 5
 
 
-def test_a_first_guess_is_not_answered_by_the_card() -> None:
-    guess = verdict_of("lab02.ex1", lambda: dict.fromkeys("ABCDEFGHIJ", "loud"), "public")
-    assert [item.passed for item in guess.criteria] == [n in "AG" for n in "ABCDEFGHIJ"]
-    for criterion in guess.criteria:
-        response = criterion.message.removeprefix("you said loud")
-        assert not any(kind in response.split() for kind in classify.KINDS), criterion
-    none = verdict_of("lab02.ex1", lambda: {}, "public")
-    assert none.points == 0
-    assert all(item.message.startswith("no class yet") for item in none.criteria)
-
-
 def test_a_source_that_is_not_known_is_said(names: dict) -> None:
     own = dict(names)
-    exec(RIGHT["ex2"], own)
+    exec(right_answers("lab02")["ex2"], own)
     verdict = verdict_of("lab02.ex2", own["train"], "public")
     missed = [criterion for criterion in verdict.criteria if not criterion.passed]
     assert [item.name for item in missed] == ["audit"]
@@ -179,109 +90,6 @@ def test_a_second_check_counts_compiles_as_the_first(names: dict) -> None:
         case = first_case(exercise_id)
         first, second = (observe_case(exercise_id, answer, case)["facts"] for _ in range(2))
         assert first["compiles"] == second["compiles"] > 0
-
-
-# What an answer may return
-
-
-class Odd(dict):
-    def __repr__(self) -> str:
-        raise RuntimeError("not to be shown")
-
-
-def garbage() -> list:
-    import torch
-    import torch_xla
-
-    lazy = torch.ones(()).to(torch_xla.device()) * 2
-    return [
-        None,
-        True,
-        "text",
-        1.5,
-        float("nan"),
-        10**400,
-        [],
-        [None] * 5,
-        [float("inf")] * 2,
-        {"A": None, "B": "x" * 500, "C": (1,), "D": 10**400, 5: "loud", "Hidden": "loud"},
-        Odd(),
-        object(),
-        range(3),
-        torch.ones(3),
-        torch.ones(3) > 0,
-        torch.ones(2, 2),
-        torch.ones(()).to(torch.complex64),
-        torch.ones(2).to(torch_xla.device()) * 2,
-        lazy,
-        [lazy] * 2,
-        (torch.ones(0), torch.ones(2000)),
-        (torch.ones(2), "text"),
-        [1.0] * 100_000,
-    ]
-
-
-def not_broken(exercise_id: str, answer) -> None:
-    case = first_case(exercise_id)
-    seen = observe_case(exercise_id, answer, case)
-    assert "facts" in seen, seen
-    text = json.dumps(seen, allow_nan=False)
-    assert len(text) < 40_000
-    verdict = decide(exercise_id, [case], [json.loads(text)], 10.0)
-    assert verdict.state == "tried" and verdict.points == 0, verdict
-    assert any(criterion.message for criterion in verdict.criteria)
-
-
-@pytest.mark.parametrize("exercise_id", HERE)
-def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
-    for value in garbage():
-        not_broken(exercise_id, lambda *_, value=value: value)
-
-
-def test_no_value_from_another_process_breaks_the_check() -> None:
-    for value in (None, [None] * 8, {"A": 10**400}, [float("nan")] * 8, [1.0] * 100_000):
-        not_broken("lab02.ex5", lambda *_, value=value: value)
-
-
-PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.tuples(inner, inner)
-        | st.dictionaries(st.sampled_from("ABCJXa") | st.integers(), inner, max_size=3)
-    ),
-    max_leaves=5,
-)
-
-
-@pytest.mark.parametrize("exercise_id", HERE)
-@given(value=PLAIN)
-@settings(max_examples=15, deadline=None)
-def test_no_plain_value_breaks_the_check(exercise_id: str, value) -> None:
-    case = first_case(exercise_id)
-    seen = json.loads(json.dumps(observe_case(exercise_id, lambda *_: value, case)))
-    assert decide(exercise_id, [case], [seen], 10.0).points == 0
-
-
-def test_what_raises_is_an_error_with_its_text() -> None:
-    def broken(*_):
-        raise KeyError("C")
-
-    for exercise_id in EXERCISES:
-        seen = observe_case(exercise_id, broken, first_case(exercise_id))
-        assert seen["error"].startswith("KeyError: 'C'")
-
-
-def test_observing_leaves_random_numbers_alone(names: dict) -> None:
-    import torch
-
-    torch.manual_seed(7)
-    expected = torch.rand(3)
-    torch.manual_seed(7)
-    for exercise_id in EXERCISES:
-        answer = names[OBSERVERS[exercise_id.partition(".")[2]].answer]
-        assert "facts" in observe_case(exercise_id, answer, first_case(exercise_id))
-    assert torch.equal(torch.rand(3), expected)
 
 
 # What is expected
@@ -461,7 +269,7 @@ def test_wrong_histograms_and_masks_differ_from_right_ones(seed: int) -> None:
 @given(st.integers(0, 10**9))
 @settings(max_examples=50, deadline=None)
 def test_cases_come_smallest_first(seed: int) -> None:
-    for exercise_id in HERE if seed % 10 else EXERCISES:
+    for exercise_id in EXERCISES[:4] if seed % 10 else EXERCISES:
         cases = judge(exercise_id).cases(random.Random(seed))
         sizes = [case.get("steps") or case.get("values") or case.get("rows") for case in cases]
         assert sizes == [None] or len(cases) == 2 and sizes == sorted(set(sizes))
@@ -535,29 +343,3 @@ def test_what_is_computed_from_neuron_is_on_neuron() -> None:
         "        assert layer(there).dtype == torch.bfloat16\n"
     )
     subprocess.run([sys.executable, "-c", command], cwd=ROOT, check=True)
-
-
-# Apart from each other, and from the notebook
-
-
-def test_a_sandbox_sees_what_cells_show_and_no_judgement() -> None:
-    result = confine.exercise_modules(lab.load(ROOT, "lab02"), ROOT / "utils")
-    shown_ones = {path.stem for path in result if path.parent.name == "lab02"}
-    assert shown_ones == {
-        *("__init__", "observe", "problems", "findings", "machines", "train_cuda")
-    }
-
-
-def test_the_notebook_says_the_numbers_that_are_judged() -> None:
-    entry = catalog.lab("lab02")
-    assert sum(exercise.minutes for exercise in entry.exercises) == entry.minutes
-    (path,) = catalog.lab_notebooks(ROOT, "lab02")
-    text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
-    assert f"{entry.minutes} min · {entry.points:g} points" in text["title"]
-    for name in ("ex2", "ex4"):
-        assert "within 2e-5 of" in text[f"{name}-task"]
-    assert f"within {judging.BF16_TOLERANCE:g} of" in text["ex5-task"]
-    assert criteria.TOLERANCE == 2e-5
-    assert f"at most {judging.MOST_COMPILES} compiles" in text["ex2-task"]
-    assert f"MAX_NORM = {truth.MAX_NORM}" in text["scratch"]
-    assert "momentum=0.9" in text["ex5-given"] and training.MOMENTUM == 0.9

@@ -15,10 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.labs.cells import SEEDS, answer_from, cases_of, names_of, verdict_of, wrong_entries
-from utils.course import catalog
-from utils.course.catalog import ROOT
 from utils.labs import decide, observe_case
-from utils.labs.grading import shown
 from utils.labs.lab05 import (
     blocks,
     codes,
@@ -34,44 +31,6 @@ from utils.labs.lab05.observe import OBSERVERS
 
 WRONG = wrong_entries("lab05")
 
-BY_HAND = """
-def round_by_hand(numbers, exponent_bits, mantissa_bits):
-    bias = 2 ** (exponent_bits - 1) - 1
-    infinity = (2**exponent_bits - 1) << mantissa_bits
-    codes = []
-    for x in numbers:
-        sign = math.copysign(1, x) < 0
-        exponent = max(math.frexp(abs(x))[1] - 1, 1 - bias)
-        steps = round(math.ldexp(abs(x), mantissa_bits - exponent))
-        code = ((exponent + bias - 1) << mantissa_bits) + steps
-        code = min(code, infinity)
-        codes.append(sign << (exponent_bits + mantissa_bits) | code)
-    return codes
-"""
-
-STOCHASTIC = """
-def round_stochastically(x, rng):
-    noise = rng.integers(0, 2**16, x.shape, dtype=np.uint32)
-    bits = x.view(np.uint32) + noise
-    return (bits & np.uint32(0xFFFF0000)).view(np.float32)
-"""
-
-PRODUCT = """
-def tiled_product(a, b, engine):
-    total = np.zeros((a.shape[0], b.shape[1]), np.float32)
-    for start in range(0, a.shape[1], engine.depth):
-        stop = start + engine.depth
-        total += engine.multiply(a[:, start:stop], b[start:stop])
-    return total
-"""
-
-MASTER = """
-def update(weights, gradients, state, lr):
-    masters = state.setdefault("masters", [w.float() for w in weights])
-    for w, gradient, master in zip(weights, gradients, masters, strict=True):
-        master -= lr * gradient.float()
-        w.copy_(master)
-"""
 
 BY_CHANCE = """
 def update(weights, gradients, state, lr):
@@ -82,40 +41,8 @@ def update(weights, gradients, state, lr):
         w.copy_((bits & -(2**16)).view(torch.float32))
 """
 
-SCALES = """
-def choose_scales(tensors):
-    scales = []
-    for x in tensors:
-        largest = float(abs(x).max())
-        scales.append(2.0 ** math.floor(math.log2(240 / largest)) if largest else 1.0)
-    return scales
-"""
 
-BLOCKS = """
-def mx_quantise(x, element):
-    dtype, largest = ELEMENTS[element]
-    emax = math.floor(math.log2(largest))
-    blocks = x.reshape(len(x), -1, 32)
-    sizes = abs(blocks).max(axis=2)
-    exponents = np.frexp(sizes)[1] - 1 - emax
-    exponents = np.where(sizes > 0, exponents, -127).clip(-127, 127)
-    scaled = np.ldexp(blocks, -exponents[:, :, None])
-    elements = scaled.clip(-largest, largest).astype(dtype).astype(np.float32)
-    return (exponents + 127).astype(np.uint8), elements.reshape(x.shape)
-"""
-
-RIGHT = {
-    "ex1": BY_HAND,
-    "ex2": STOCHASTIC,
-    "ex3": PRODUCT,
-    "ex4": MASTER,
-    "ex5": SCALES,
-    "ex6": BLOCKS,
-}
-
-
-EXERCISES = [f"lab05.{name}" for name in OBSERVERS]
-NUMPY_ONLY = [exercise for exercise in EXERCISES if exercise != "lab05.ex4"]
+NUMPY_ONLY = [f"lab05.{name}" for name in OBSERVERS if name != "ex4"]
 
 
 pytestmark = pytest.mark.usefixtures("xla_device")
@@ -126,63 +53,15 @@ def names() -> dict:
     return names_of("lab05")
 
 
-def wrong(name: str, exercise_id: str, names: dict):
-    source = next(w[2] for w in WRONG if w[:2] == (exercise_id, name))
-    return answer_from(source, exercise_id, names)
-
-
 # Right answers
 
 
 @pytest.mark.parametrize("exercise_id", NUMPY_ONLY)
 def test_right_answers_pass_with_many_seeds(exercise_id: str, names: dict) -> None:
-    answer = answer_from(RIGHT[exercise_id.partition(".")[2]], exercise_id, names)
+    answer = names[OBSERVERS[exercise_id.partition(".")[2]].answer]
     for seed in range(5):
         verdict = verdict_of(exercise_id, answer, seed)
         assert verdict.state == "passed", (seed, verdict)
-
-
-# Wrong answers (their messages are tried in test_labs.py, with the public seed)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize(
-    ("exercise_id", "source"),
-    [pytest.param(w[0], w[2], id=f"{w[0]}-{w[1].replace(' ', '-')}") for w in WRONG],
-)
-def test_a_wrong_answer_loses_points_with_private_seeds_too(exercise_id, source, names) -> None:
-    for seed in ("a private one", "the next"):
-        verdict = verdict_of(exercise_id, answer_from(source, exercise_id, names), seed)
-        assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
-        # A report shows what is measured in words that it knows.
-        assert [c.measured for c in verdict.criteria if not shown.known(c.measured)] == []
-
-
-@pytest.mark.parametrize(
-    ("exercise_id", "name"),
-    [
-        ("lab05.ex1", "does nothing"),
-        ("lab05.ex2", "does nothing"),
-        ("lab05.ex2", "x as it is"),
-        ("lab05.ex2", "to nearest"),
-        ("lab05.ex2", "truncation"),
-        ("lab05.ex3", "does nothing of the engine"),
-        ("lab05.ex3", "without the engine"),
-        ("lab05.ex4", "the stalled update"),
-        ("lab05.ex4", "FP32 weights in the forward pass"),
-        ("lab05.ex4", "does nothing"),
-        ("lab05.ex5", "no scaling"),
-        ("lab05.ex5", "almost zero"),
-        ("lab05.ex5", "does nothing"),
-        ("lab05.ex6", "does nothing"),
-    ],
-)
-def test_what_is_given_and_what_does_nothing_win_nothing(exercise_id, name, names) -> None:
-    if name == "does nothing of the engine":
-        assert verdict_of(exercise_id, lambda a, b, engine: None, "public").points == 0
-        return
-    assert verdict_of(exercise_id, wrong(name, exercise_id, names), "public").points == 0
 
 
 @pytest.mark.parametrize("value", [0, 1, 56, 120])
@@ -198,81 +77,6 @@ def test_zeros_are_no_blocks() -> None:
 
 
 # What an answer may return
-
-
-class Odd(dict):
-    def __repr__(self) -> str:
-        raise RuntimeError("not to be shown")
-
-
-def garbage() -> list:
-    import torch
-    import torch_xla
-
-    structured = np.zeros(3, dtype=[("a", "i4"), ("b", "f4")])
-    return [
-        None,
-        True,
-        "text",
-        float("nan"),
-        10**400,
-        [],
-        [[]] * 2,
-        [None] * 10,
-        [10**400] * 10,
-        [float("inf")] * 2,
-        [-1] * 10,
-        [1e300, -0.0],
-        Odd(),
-        range(3),
-        object(),
-        torch.ones(3),
-        [torch.ones(()).to(torch_xla.device()) * 2] * 2,
-        [1.0] * 100_000,
-        np.zeros(0, np.float32),
-        np.zeros(()),
-        np.full((3, 4), np.nan, np.float32),
-        np.zeros(100_000, np.float32),
-        np.array([None, "a"], object),
-        np.array(["a"]),
-        np.ones(3, bool),
-        np.ones(3, complex),
-        structured,
-        np.zeros(3, "V5"),
-        (np.zeros((3, 2)), np.zeros((3, 64))),
-        (np.full((3, 2), np.nan), np.full((3, 64), np.inf)),
-        (np.array([["a"]]), np.zeros(3, "V5")),
-        (np.zeros((3, 2), int), None),
-    ]
-
-
-@pytest.mark.parametrize("exercise_id", EXERCISES)
-def test_no_returned_value_breaks_the_check(exercise_id: str) -> None:
-    case = cases_of(exercise_id, "first")[0]
-    # What an update returns is ignored, and each training takes a moment.
-    for value in garbage()[:: 8 if exercise_id == "lab05.ex4" else 1]:
-        seen = observe_case(exercise_id, lambda *_, value=value: value, case)
-        assert "facts" in seen, seen
-        text = json.dumps(seen, allow_nan=False)
-        assert len(text) < 60_000
-        verdict = decide(exercise_id, [case], [json.loads(text)], 10.0)
-        assert verdict.state == "tried" and verdict.points == 0, (value, verdict)
-        assert any(criterion.message for criterion in verdict.criteria)
-
-
-PLAIN = st.recursive(
-    st.none() | st.integers() | st.floats() | st.text(max_size=3) | st.booleans(),
-    lambda inner: st.lists(inner, max_size=10) | st.tuples(inner, inner),
-    max_leaves=12,
-)
-
-
-@given(PLAIN, st.sampled_from(NUMPY_ONLY))
-@settings(max_examples=200, deadline=None)
-def test_no_plain_value_breaks_a_judge(value: object, exercise_id: str) -> None:
-    case = cases_of(exercise_id, "first")[0]
-    seen = observe_case(exercise_id, lambda *_: value, case)
-    assert decide(exercise_id, [case], [json.loads(json.dumps(seen))], 10.0).state == "tried"
 
 
 @given(st.lists(st.floats(1e-45, 1e39), min_size=2, max_size=2))
@@ -307,15 +111,6 @@ def test_odd_updates_are_told_what_is_wrong(change, text: str) -> None:
     assert any(text in item for item in response) or "unpack" in verdict.error, response
 
 
-def test_what_raises_is_an_error_with_its_text() -> None:
-    def broken(*_):
-        raise KeyError("C")
-
-    for exercise_id in EXERCISES:
-        seen = observe_case(exercise_id, broken, cases_of(exercise_id, "first")[0])
-        assert seen["error"].startswith("KeyError: 'C'")
-
-
 @pytest.mark.parametrize("exercise_id", ["lab05.ex2", "lab05.ex5"])
 def test_an_answer_that_does_not_end_is_stopped(exercise_id: str, monkeypatch) -> None:
     from utils.labs import limit
@@ -330,21 +125,6 @@ def test_an_answer_that_does_not_end_is_stopped(exercise_id: str, monkeypatch) -
     verdict = verdict_of(exercise_id, for_ever, "public")
     assert verdict.points == 0
     assert "the check stopped the answer after some seconds" in verdict.criteria[0].message
-
-
-def test_observing_leaves_random_numbers_alone(names: dict) -> None:
-    import torch
-
-    torch.manual_seed(7)
-    np.random.seed(7)
-    expected = torch.rand(3), np.random.rand(3)
-    torch.manual_seed(7)
-    np.random.seed(7)
-    for exercise_id in EXERCISES:
-        answer = names[OBSERVERS[exercise_id.partition(".")[2]].answer]
-        assert "facts" in observe_case(exercise_id, answer, cases_of(exercise_id, "first")[0])
-    assert torch.equal(torch.rand(3), expected[0])
-    assert np.array_equal(np.random.rand(3), expected[1])
 
 
 # Exercise 1: the reference
@@ -390,7 +170,10 @@ def test_ten_numbers_are_what_their_kinds_say(seed: int) -> None:
         for kind, x in zip(case["kinds"], case["numbers"], strict=True):
             assert struct.unpack("f", struct.pack("f", x))[0] == x
             magnitude = codes.code_of(abs(x), *bits)
-            tie = codes._away(x, *bits) != codes._half_to_zero(x, *bits)
+            below, above = (codes.code_of(abs(x) * (1 + eps), *bits) for eps in (-1e-6, 1e-6))
+            tie = below != above and (abs(x) - codes.value_of(below, *bits)) * 2 == (
+                codes.value_of(above, *bits) - codes.value_of(below, *bits)
+            )
             infinity = (2 ** bits[0] - 1) << bits[1]
             largest = codes.value_of(infinity - 1, *bits)
             if kind in ("between two values", "next to a tie", "carry"):
@@ -401,19 +184,6 @@ def test_ten_numbers_are_what_their_kinds_say(seed: int) -> None:
                 assert magnitude % 2 ** bits[1] == 0
             assert (kind == "subnormal") == (magnitude <= 2 ** bits[1])
             assert (kind == "overflow") == (abs(x) > largest)
-
-
-@given(st.integers(0, 10**9))
-@settings(max_examples=30, deadline=None)
-def test_every_known_wrong_way_is_wrong_somewhere(seed: int) -> None:
-    result = rounding.rounding_cases(random.Random(seed))
-    for text, way in codes.KNOWN:
-        assert any(
-            way(x, *bits) != codes.code_of(x, *bits)
-            for case in result
-            for bits in [(case["exponent_bits"], case["mantissa_bits"])]
-            for x in case["numbers"]
-        ), text
 
 
 # Exercise 2: the statistical test is tested
@@ -564,7 +334,7 @@ def last_share(case: dict, answer) -> float:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_limit_is_far_from_right_and_from_wrong_trainings(names: dict, seed: str) -> None:
-    masters = answer_from(MASTER, "lab05.ex4", names)
+    masters = names["update"]
     chance = answer_from(BY_CHANCE, "lab05.ex4", names)
     for case in cases_of("lab05.ex4", seed):
         start, _ = inputs.training(case)
@@ -633,47 +403,10 @@ def test_the_kinds_of_tensors_catch_what_they_are_for() -> None:
 # Exercise 6: the reference
 
 
-def test_elements_are_those_of_the_formats() -> None:
-    for element in blocks.ELEMENTS.values():
-        dtype = getattr(ml_dtypes, element.dtype)
-        assert float(ml_dtypes.finfo(dtype).max) == element.largest
-        assert math.floor(math.log2(element.largest)) == element.emax
-
-
-@given(st.integers(0, 10**9))
-@settings(max_examples=25, deadline=None)
-def test_the_reference_is_the_quantiser_of_the_course(seed: int) -> None:
-    from utils.chip import mx
-
-    for case in cases_of("lab05.ex6", seed):
-        x = inputs.blocks(case)
-        result, elements = blocks.reference(x, blocks.ELEMENTS[case["element"]])
-        other = mx.quantise(x, case["element"], block=blocks.BLOCK)
-        assert np.array_equal(other.scale_codes, result)
-        assert np.array_equal(other.elements, elements)
-
-
 def test_every_kind_of_block_is_in_every_check() -> None:
     for seed in range(20):
         result = cases_of("lab05.ex6", seed)
         kinds = {kind for row in result[0]["kinds"] for kind in row}
         assert kinds == set(blocks._EVERY)
-        assert {case["element"] for case in result} == set(blocks.ELEMENTS)
+        assert {case["element"] for case in result} == set(blocks.LARGEST)
         assert inputs.blocks(result[-1]).shape == (blocks.BLOCK, blocks.BLOCK)
-
-
-# Apart from each other, and from the notebook
-
-
-def test_the_notebook_says_the_numbers_that_are_judged() -> None:
-    lab = catalog.lab("lab05")
-    assert sum(exercise.minutes for exercise in lab.exercises) == lab.minutes
-    (path,) = catalog.lab_notebooks(ROOT, "lab05")
-    text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
-    assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]
-    assert "at most once in 10⁹ checks" in text["ex2-task"]
-    assert f"at most {products.TOLERANCE:.0e}".replace("e-06", "e-6") in text["ex3-task"]
-    assert f"within {updates.TOLERANCE:g} of that" in text["ex4-task"]
-    first, second = cases_of("lab05.ex4", "any")
-    assert f"trainings of {first['steps']} and {second['steps']} steps" in text["ex4-task"]
-    assert f"{scales.NEAR - 1:.0%}".replace("%", " %") in text["ex5-task"]

@@ -73,6 +73,14 @@ def about_all(name: str, weight: int, texts: Sequence[str]) -> Criterion:
     return all_right(name, weight, wrong, len(texts), texts[wrong[0]] if wrong else "")
 
 
+def counted(
+    name: str, weight: int, good: int, total: int, message: str, things: str = ""
+) -> Criterion:
+    """Whether all of so many are good; things: what they are, such as " parts"."""
+    measured, target = f"{good} of {total}{things}", f"{total} of {total}"
+    return criterion(name, weight, good == total, measured, target, message)
+
+
 def among(item: Criterion, some: Sequence[Any], everything: Sequence[Any]) -> Criterion:
     """A criterion on some of a case's calls, with the one that shows what is wrong counted among
     all of them.

@@ -70,6 +70,16 @@ def maybe(value: Any, most: int = 1) -> float | str | None:
     return None if value is None else number(listed(value, most))
 
 
+def pair(value: Any) -> list[float | str] | str:
+    """A pair of numbers, each as `number` has it; anything else as its description.
+
+    >>> pair((1, 2.5)), pair([1])
+    ([1, 2.5], 'a list of 1')
+    """
+    is_pair = isinstance(value, list | tuple) and len(value) == 2
+    return [number(item) for item in value] if is_pair else describe(value)
+
+
 def entries(value: Any, *names: str) -> dict[str, Any] | str:
     """The named entries of a dict; otherwise what was returned, and which entry is missing.
 

@@ -92,14 +92,10 @@ def stage(case: Facts) -> int | None:
     return next((item for item in STAGES if used[item] <= room_bytes(case)), None)
 
 
-def fitting_words(case: Facts) -> str:
-    """What a card says of a case."""
-    return (
-        f"{case['parameters']:g} parameters, {case['recipe']}, {case['cores']} cores,"
-        f" tensor parallel {case['tensor_parallel']}, {case['activation_gib']:g} GiB activations"
-    )
-
-
+WORDS = (
+    "{parameters:g} parameters, {recipe}, {cores} cores, tensor parallel {tensor_parallel},"
+    " {activation_gib:g} GiB activations"
+)
 _ADVICE = "add up bytes per parameter, and divide each part by those who share it at this stage"
 
 

@@ -57,13 +57,6 @@ def _gemm(rng: random.Random, key: str, level: str, short: str | None) -> dict[s
             return {**sizes, "dtype": dtype, "on": level}
 
 
-def gemm_words(case: Facts) -> str:
-    """What a card says of a case."""
-    item = case["gemms"][0]
-    shape = f"{item['m']} × {item['k']} × {item['n']}"
-    return f"six GEMMs on {case['sheet']['name']}, the first {shape} {item['dtype']}"
-
-
 def label(item: dict[str, Any]) -> str:
     """The name of a GEMM in messages: its shape, its dtype and where it runs."""
     return f"{item['m']} × {item['k']} × {item['n']} {item['dtype']} on one {item['on']}"
@@ -79,6 +72,10 @@ def truth(case: Facts) -> list[tuple[float, str]]:
     return results
 
 
+WORDS = (
+    "six GEMMs on {sheet[name]}, the first {gemms[0][m]} × {gemms[0][k]} × {gemms[0][n]}"
+    " {gemms[0][dtype]}"
+)
 _ADVICE = "2mkn FLOP at the rate of its dtype, all three matrices over HBM: the longer of the two"
 
 

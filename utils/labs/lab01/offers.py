@@ -97,16 +97,10 @@ def truth(case: Facts) -> Facts:
     return {"instance": best, "usd_per_hour": prices.get(best), "ask": ask, "rejected": rejected}
 
 
-def offer_words(case: Facts) -> str:
-    """What a card says of a case."""
-    job = case["job"]
-    return (
-        f"{job['parameters']:g} parameters of {job['bytes_per_parameter']} bytes,"
-        f" {job['activation_gib']:g} GiB activations, {job['network_gb_per_s']:g} GB/s,"
-        f" {job['market']}"
-    )
-
-
+WORDS = (
+    "{job[parameters]:g} parameters of {job[bytes_per_parameter]} bytes, {job[activation_gib]:g}"
+    " GiB activations, {job[network_gb_per_s]:g} GB/s, {job[market]}"
+)
 _FORM = (
     "{'instance': name or None, 'usd_per_hour': price or None, 'ask': [names],"
     " 'rejected': {name: 'memory' or 'network'}}"

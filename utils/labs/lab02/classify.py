@@ -4,7 +4,7 @@ import random
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion
+from utils.labs.criteria import criterion, not_asked_for
 
 SAYS = says("lab02")
 
@@ -44,16 +44,11 @@ def findings_cases(rng: random.Random) -> list[Facts]:
     return [{"findings": len(EXPECTED)}]
 
 
-def findings_words(case: Facts) -> str:
-    """What a card says of a case."""
-    return f"the {case['findings']} findings A to J"
-
-
 def judge_classify(case: Facts, facts: Facts) -> list[Criterion]:
     """One criterion per finding: the class that the answer gives it."""
     if not facts["kind"].startswith("a dict"):
         first = f'classify returned {facts["kind"]}: return a dict {{"A": "loud", "B": ...}}'
-        return [criterion(n, 1, False, "", "", first if n == "A" else "") for n in EXPECTED]
+        return not_asked_for(dict.fromkeys(EXPECTED, 1), first)
     return [_judge_finding(name, facts["said"].get(name)) for name in EXPECTED]
 
 

@@ -19,7 +19,7 @@ from utils.labs.criteria import (
     right_numbers,
     times,
 )
-from utils.labs.lab02.classify import findings_cases, findings_words, judge_classify
+from utils.labs.lab02.classify import findings_cases, judge_classify
 from utils.labs.lab02.problems import other_weights
 from utils.labs.lab02.rewrites import (
     histogram_cases,
@@ -53,11 +53,6 @@ _NO_MOMENTUM = SAYS["no-momentum"]
 
 def _training_cases(rng: random.Random) -> list[Facts]:
     return [training_case(rng, steps) for steps in (4, rng.randint(5, 7))]
-
-
-def _training_words(case: Facts) -> str:
-    """The case without its shapes, which no criterion depends on."""
-    return f"steps = {case['steps']}"
 
 
 def _known(case: Facts) -> dict[str, list[float]]:
@@ -281,9 +276,9 @@ def _on_neuron(weight: int, processes: list[Facts], steps: int) -> Criterion:
 
 
 JUDGES = {
-    "ex1": Judge(findings_cases, judge_classify, findings_words),
-    "ex2": Judge(_training_cases, _judge_port, _training_words),
+    "ex1": Judge(findings_cases, judge_classify, "the {findings} findings A to J".format_map),
+    "ex2": Judge(_training_cases, _judge_port, "steps = {steps}".format_map),
     "ex3": Judge(histogram_cases, judge_histogram),
     "ex4": Judge(masked_cases, judge_masked_loss, masked_words),
-    "ex5": Judge(_legacy_cases, _judge_legacy, _training_words),
+    "ex5": Judge(_legacy_cases, _judge_legacy, "steps = {steps}".format_map),
 }

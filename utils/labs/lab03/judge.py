@@ -12,6 +12,7 @@ from utils.labs.criteria import (
     did_nothing,
     executions,
     graph_size,
+    not_asked_for,
     not_judged,
     reads,
     right_numbers,
@@ -78,8 +79,7 @@ def _judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
             f'predict returned {facts["kind"]}: return a dict {{"A": (executions, compiles), ...}}'
         )
     if message:
-        # Said once, not six times.
-        return [criterion(n, 1, False, "", "", message if n == "A" else "") for n in EXPECTED]
+        return not_asked_for(dict.fromkeys(EXPECTED, 1), message)
     return [
         _judge_snippet(name, case["steps"], facts["predicted"].get(name), facts["measured"][name])
         for name in EXPECTED

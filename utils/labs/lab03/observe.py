@@ -4,7 +4,7 @@ from typing import Any
 
 from utils.labs import Answer, Facts, Observer, training
 from utils.labs.lab03.fake import FakeDevice
-from utils.labs.plain import describe, number, numbers
+from utils.labs.plain import describe, numbers, pair
 from utils.labs.watch import Steps, answered, counts, launches, unused
 
 
@@ -25,12 +25,6 @@ def measure_snippets(steps: int) -> dict[str, list[int]]:
     return measured
 
 
-def _pair(value: Any) -> list[Any] | str:
-    if isinstance(value, list | tuple) and len(value) == 2:
-        return [number(value[0]), number(value[1])]
-    return describe(value)
-
-
 def observe_predict(answer: Answer, case: Facts) -> Facts:
     """The predicted and the measured executions and compiles of each snippet."""
     from utils.xla.meter import settle
@@ -45,7 +39,7 @@ def observe_predict(answer: Answer, case: Facts) -> Facts:
     given = response if isinstance(response, dict) else {}
     return {
         "kind": describe(response),
-        "predicted": {name: _pair(given[name]) for name in measured if name in given},
+        "predicted": {name: pair(given[name]) for name in measured if name in given},
         "measured": measured,
         "launches": launched,
     }

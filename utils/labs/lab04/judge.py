@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts, Judge
-from utils.labs.criteria import criterion, times
+from utils.labs.criteria import criterion, not_asked_for, times
 from utils.labs.lab04 import histograms, loops, plans
 
 SAYS = says("lab04")
@@ -68,10 +68,6 @@ def _with_repeats(rng: random.Random, values: list[float], length: int) -> list[
     return values
 
 
-def _identity_words(case: Facts) -> str:
-    return f"values = {case['values']}"
-
-
 def _judge_identity(case: Facts, facts: Facts) -> list[Criterion]:
     message = ""
     if facts["launches"]:
@@ -79,8 +75,7 @@ def _judge_identity(case: Facts, facts: Facts) -> list[Criterion]:
     elif not facts["kind"].startswith("a dict"):
         message = f'new_graphs returned {facts["kind"]}: return a dict {{"A": compiles, ...}}'
     if message:
-        # Said once, not eight times.
-        return [criterion(n, 1, False, "", "", message if n == "A" else "") for n in EXPECTED]
+        return not_asked_for(dict.fromkeys(EXPECTED, 1), message)
     return [
         _judge_edit(name, case["values"], facts["predicted"].get(name), facts["measured"][name])
         for name in EXPECTED
@@ -101,7 +96,7 @@ def _judge_edit(name: str, values: list[float], response: Any, measured: int) ->
 
 
 JUDGES = {
-    "ex1": Judge(_identity_cases, _judge_identity, _identity_words),
+    "ex1": Judge(_identity_cases, _judge_identity, "values = {values}".format_map),
     "ex2": Judge(loops.storm_cases, loops.judge_steady_loop, loops.storm_words),
     "ex3": Judge(loops.sentence_cases, loops.judge_bucketed_losses, loops.sentence_words),
     "ex4": Judge(

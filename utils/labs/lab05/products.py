@@ -9,8 +9,11 @@ from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for, not_judged
 from utils.labs.lab05.engine import DEPTH
 from utils.labs.lab05.inputs import operands
+from utils.labs.recorded import said_of
 
 SAYS = says("lab05")
+
+WORDS = "[{m}, {k}] @ [{k}, {n}], {spread}"
 
 TOLERANCE = 1e-6
 """Relative error of the product, in the Frobenius norm.
@@ -34,15 +37,10 @@ def product_cases(rng: random.Random) -> list[Facts]:
     ]
 
 
-def product_words(case: Facts) -> str:
-    """What a card says of a case."""
-    return f"[{case['m']}, {case['k']}] @ [{case['k']}, {case['n']}], {case['spread']}"
-
-
-def exact_product(case: Facts, last: int | None = None, first: int = 0) -> np.ndarray:
-    """The product in float64 of the columns `first` to `last` of a."""
+def exact_product(case: Facts) -> np.ndarray:
+    """The product in float64."""
     a, b = (operand.astype(np.float64) for operand in operands(case))
-    return a[:, first:last] @ b[first:last]
+    return a @ b
 
 
 def relative_error(c: np.ndarray, exact: np.ndarray) -> float:
@@ -62,7 +60,8 @@ def judge_product(case: Facts, facts: Facts) -> list[Criterion]:
     off = relative_error(c, exact_product(case))
     close, target = off <= TOLERANCE, f"at most {TOLERANCE:g}"
     measured = target if close else f"{off:.2g}"
-    error = criterion("error", of["error"], close, measured, target, _error_message(case, c))
+    text = "" if close else _error_message(case, c)
+    error = criterion("error", of["error"], close, measured, target, text)
     other = sorted(set(facts["sums"]) - {"float32"})
     dtype = [*other, "float32"][0]
     text, passed = SAYS["sums-in-float64"].format(value=dtype), not other and close
@@ -103,29 +102,18 @@ def _products_message(case: Facts, made: int, needed: int) -> str:
 
 
 def _error_message(case: Facts, c: np.ndarray) -> str:
-    k, tile = case["k"], DEPTH
-    whole = k // tile * tile
-    if whole < k and relative_error(c, exact_product(case, whole)) <= TOLERANCE:
-        return SAYS["the-short-last-tile-left-out"].format(value=k - whole)
-    if relative_error(c, exact_product(case, first=(k - 1) // tile * tile)) <= TOLERANCE:
-        return SAYS["only-the-last-tile"]
-    if relative_error(c, exact_product(case, tile)) <= TOLERANCE:
-        return SAYS["returns-in-the-loop"]
     exact = exact_product(case)
-    off, times = relative_error(c, exact), float((c * exact).sum() / (exact**2).sum())
+    times, beside = float((c * exact).sum() / (exact**2).sum()), c - exact
     if abs(times - 1) > 0.001 and relative_error(c, times * exact) <= TOLERANCE:
-        if abs(times - 2) < 0.001:
-            return "every tile is counted twice"
         return SAYS["the-mean-of-the-tiles"].format(times=times)
-    if np.array_equal(c, _upper_bits(c)):
-        return SAYS["partial-sums-in-bf16"]
-    beside = c - exact
     if np.ptp(beside) < 0.01 * abs(beside.mean()):
         return SAYS["a-sum-that-begins-at-one"].format(mean=beside.mean())
-    if off < 0.3:
-        return SAYS["partial-sums-in-fp16"]
-    return "not this product: which rows of b belong to which columns of a?"
 
+    def alike(known: Facts) -> bool:
+        others = np.reshape(known["values"], c.shape)
+        return known["dtype"] == "float32" and relative_error(c, others) <= TOLERANCE
 
-def _upper_bits(c: np.ndarray) -> np.ndarray:
-    return (c.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    near = relative_error(c, exact) < 0.3
+    text = "not this product: which rows of b belong to which columns of a?"
+    text = SAYS["partial-sums-in-fp16"] if near else text
+    return said_of("lab05.ex3", case, alike, text, value=case["k"] % DEPTH)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, first_of, not_asked_for, not_judged
-from utils.labs.lab05.shares import Share, why_biased
+from utils.labs.recorded import said_of
 
 SAYS = says("lab05")
 
@@ -122,7 +122,7 @@ def judge_stochastic(case: Facts, facts: Facts) -> list[Criterion]:
     between = [(v, s) for v, s in zip(values, facts["seen"], strict=True) if v.p > 0]
     exact = [(v, s) for v, s in zip(values, facts["seen"], strict=True) if v.p == 0]
     apart, idle = _neighbours(between), all(len(seen) == 1 for _, seen in between)
-    unmoved, fair = _exact(exact), _unbiased(case, between, facts["differs"])
+    unmoved, fair = _exact(exact), _unbiased(case, facts)
     own = _generator(facts)
     if not apart.passed:
         unmoved, fair = not_judged(unmoved), not_judged(fair)
@@ -184,21 +184,53 @@ def _exact(exact: list[tuple[Value, list[list[float]]]]) -> Criterion:
     return criterion("exact values", weight, not moved, measured, "equal", message)
 
 
-def _unbiased(
-    case: Facts, between: list[tuple[Value, list[list[float]]]], random_at_all: bool
-) -> Criterion:
-    draws, total = case["draws"], case["draws"] * len(between)
-    ups = [(_ups(value, seen), value) for value, seen in between]
-    far = [value for count, value in ups if too_far(count, draws, value.p)]
+def _bias(case: Facts, facts: Facts) -> tuple[int, int, float, float]:
+    """How many values are too far, of how many, how far the mean is off, and how far it may be."""
+    pairs = [(neighbours(x), s) for x, s in zip(case["values"], facts["seen"], strict=True)]
+    ups, draws = [(_ups(v, seen), v) for v, seen in pairs if v.p > 0], case["draws"]
     off = [count - draws * value.p for count, value in ups]
     signed = [math.copysign(1, v.low) * item for (_, v), item in zip(ups, off, strict=True)]
-    lean, most = max(abs(sum(off)), abs(sum(signed))) / total, lean_limit(total)
+    total = draws * len(ups)
+    far = sum(too_far(count, draws, value.p) for count, value in ups)
+    return far, len(ups), max(abs(sum(off)), abs(sum(signed))) / total, lean_limit(total)
+
+
+def _unbiased(case: Facts, facts: Facts) -> Criterion:
+    far, count, lean, most = _bias(case, facts)
     passed = not far and lean <= most
-    shares = [Share(count / draws, value.p, value.high - value.low) for count, value in ups]
-    message = "" if passed else why_biased(shares, random_at_all)
-    measured = f"{len(far)} of {len(between)} too far, mean off by {lean:.2g}"
+    message = "" if passed else _why_biased(case, facts)
+    measured = f"{far} of {count} too far, mean off by {lean:.2g}"
     target = f"none, mean off by at most {most:.2g}"
     return criterion("unbiased", WEIGHTS["unbiased"], passed, measured, target, message)
+
+
+def _shares(case: Facts, facts: Facts) -> list[tuple[float, float]]:
+    """Of each value between two neighbours, but halfway, the share of its draws that went to the
+    higher magnitude, and the probability of that.
+    """
+    pairs = [(neighbours(x), s) for x, s in zip(case["values"], facts["seen"], strict=True)]
+    return [(_ups(v, seen) / case["draws"], v.p) for v, seen in pairs if v.p not in (0, 0.5)]
+
+
+def _why_biased(case: Facts, facts: Facts) -> str:
+    """What shares that are not those of the probabilities look like."""
+    shares = _shares(case, facts)
+    if facts["differs"] and all(up in (0.0, 1.0) for up, _ in shares):
+        return SAYS["one-draw-for-all-numbers"]
+
+    def alike(known: Facts) -> float:
+        far, _, lean, most = _bias(case, known)
+        pairs = zip(_shares(case, known), shares, strict=True)
+        apart = [abs(a - b) for (a, _), (b, _) in pairs]
+        near = max(apart) < 0.03 and (far or lean > most)
+        return 1 / (1e-9 + sum(apart)) if near else 0
+
+    lean = sum(up - p for up, p in shares)
+    fields = {"away": "away from" if lean > 0 else "towards"}
+    fields["NOT_RANDOM"] = SAYS["half-up-in-the-mantissa"]
+    leans = all((up - p) * lean > 0 for up, p in shares)
+    text = SAYS["a-small-lean" if leans else "normal-noise"].format(**fields)
+    return said_of("lab05.ex2", case, alike, text, **fields)
 
 
 def _generator(facts: Facts) -> Criterion:

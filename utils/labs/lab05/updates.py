@@ -11,6 +11,8 @@ from utils.labs.lab05.inputs import training
 
 SAYS = says("lab05")
 
+WORDS = "{steps} steps of {rows} rows, lr = {lr}"
+
 TOLERANCE = 0.1
 """How far the last loss may lie from that of the same training in float64, in first losses.
 
@@ -101,8 +103,3 @@ def _loss_message(case: Facts, share: float, right: float, first: float) -> str:
     if share > right:
         return SAYS["noise-half-as-wide-2"]
     return SAYS["a-larger-learning-rate"]
-
-
-def update_words(case: Facts) -> str:
-    """What a card says of a case."""
-    return f"{case['steps']} steps of {case['rows']} rows, lr = {case['lr']}"

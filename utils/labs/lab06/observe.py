@@ -9,7 +9,7 @@ from utils.labs.lab06.device import LazyDevice
 from utils.labs.lab06.examples import ORDER
 from utils.labs.lab06.pipeline import Pipeline, batch_of
 from utils.labs.lab06.threads import gathered
-from utils.labs.plain import describe, listed, number, numbers, text
+from utils.labs.plain import describe, entries, listed, maybe, number, numbers, text
 
 _MOST = 100
 """Items that are kept: more is wrong in any case."""
@@ -113,9 +113,8 @@ def observe_bench(answer: Answer, case: Facts) -> Facts:
     )
     if stopped:
         raise RuntimeError(called.ENDLESS)
-    items = None
-    if isinstance(returned, dict) and {"first_s", "median_s"} <= set(returned):
-        items = [number(listed(returned[name], 1)) for name in ("first_s", "median_s")]
+    given = entries(returned, "first_s", "median_s")
+    items = None if isinstance(given, str) else [number(listed(v, 1)) for v in given.values()]
     return {
         "kind": describe(returned),
         "items": items,
@@ -140,12 +139,11 @@ def observe_profiles(answer: Answer, case: Facts) -> Facts:
 
 
 def _shares(said: Any) -> Facts | str:
-    if not isinstance(said, dict):
-        return describe(said)
-    if missing := [name for name in (*ORDER, "bottleneck") if name not in said]:
-        return f"{describe(said)} without {missing[0]!r}"
-    shares = {name: number(listed(said[name], 1)) for name in ORDER}
-    return {"shares": shares, "bottleneck": text(said["bottleneck"])}
+    given = entries(said, *ORDER, "bottleneck")
+    if isinstance(given, str):
+        return given
+    shares = {name: number(listed(given[name], 1)) for name in ORDER}
+    return {"shares": shares, "bottleneck": text(given["bottleneck"])}
 
 
 # ex5: diagnoses
@@ -160,15 +158,10 @@ def observe_diagnoses(answer: Answer, case: Facts) -> Facts:
 
 
 def _diagnosis(said: Any) -> Facts | str:
-    if not isinstance(said, dict):
-        return describe(said)
-    if missing := [name for name in ("cause", "number") if name not in said]:
-        return f"{describe(said)} without {missing[0]!r}"
-    value = said["number"]
-    return {
-        "cause": text(said["cause"]),
-        "number": None if value is None else number(listed(value, 1)),
-    }
+    given = entries(said, "cause", "number")
+    if isinstance(given, str):
+        return given
+    return {"cause": text(given["cause"]), "number": maybe(given["number"])}
 
 
 OBSERVERS = {

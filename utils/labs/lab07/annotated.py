@@ -10,6 +10,11 @@ from utils.labs.criteria import criterion, not_judged, times
 
 SAYS = says("lab07")
 
+SIZES = (
+    "rows {sizes[rows]}, inputs {sizes[inputs]}, hidden {sizes[hidden]}, outputs {sizes[outputs]}"
+)
+WORDS = "a mesh of {mesh[0]} by {mesh[1]}, " + SIZES
+
 TOLERANCE = 1e-4
 """How far an output may lie from float64, relative to the largest. Float32 sums of some hundred
 products lie a hundred times closer."""
@@ -28,13 +33,6 @@ def annotated_cases(rng: random.Random) -> list[Facts]:
         }
         cases.append({"mesh": list(mesh), "sizes": sizes | {"seed": rng.randrange(10**6)}})
     return cases
-
-
-def annotated_words(case: Facts) -> str:
-    """What a card says of a case."""
-    sizes = ", ".join(f"{name} {size}" for name, size in case["sizes"].items() if name != "seed")
-    data, model = case["mesh"]
-    return f"a mesh of {data} by {model}, {sizes}"
 
 
 def payload(case: Facts) -> int:

@@ -4,8 +4,8 @@ from utils.labs import Judge
 from utils.labs.lab07 import annotated, averages, curves, plans, predicted
 
 JUDGES = {
-    "ex1": Judge(annotated.annotated_cases, annotated.judge_annotated, annotated.annotated_words),
-    "ex2": Judge(predicted.predict_cases, predicted.judge_predict, predicted.predict_words),
+    "ex1": Judge(annotated.annotated_cases, annotated.judge_annotated, annotated.WORDS.format_map),
+    "ex2": Judge(predicted.predict_cases, predicted.judge_predict, annotated.SIZES.format_map),
     "ex3": Judge(averages.average_cases, averages.judge_average, averages.average_words),
     "ex4": Judge(plans.plan_cases, plans.judge_plans, plans.plan_words),
     "ex5": Judge(curves.curve_cases, curves.judge_curves, curves.curve_words),

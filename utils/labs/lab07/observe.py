@@ -8,7 +8,7 @@ from typing import Any
 from utils.labs import Answer, Facts, Observer, apart, called
 from utils.labs.lab07 import mlp, ranks
 from utils.labs.lab07.layouts import LAYOUTS, MESHES
-from utils.labs.plain import describe, listed, number, text
+from utils.labs.plain import describe, entries, listed, maybe, number, pair, text
 from utils.xla import fresh, spmd
 
 _MOST = 20
@@ -64,27 +64,17 @@ def observe_predict(answer: Answer, case: Facts) -> Facts:
         # Afterwards: what a prediction is compared with must not be there to be read.
         result = mlp.compiled([(LAYOUTS[name], MESHES[name]) for name in LAYOUTS], sizes)
         compiled = dict(zip(LAYOUTS, result, strict=True))
-    predicted = (
-        {name: _kinds(response.get(name)) for name in LAYOUTS} if _is_dict(response) else None
-    )
+    predicted = None
+    if isinstance(response, dict):
+        predicted = {name: _kinds(response.get(name)) for name in LAYOUTS}
     return {"kind": describe(response), "predicted": predicted, "compiled": compiled}
-
-
-def _is_dict(value: Any) -> bool:
-    return isinstance(value, dict)
 
 
 def _kinds(said: Any) -> Any:
     """A dict of kinds of collectives to pairs; None, or what else it is."""
-    if said is None or not isinstance(said, dict):
+    if not isinstance(said, dict):
         return None if said is None else describe(said)
-    return {text(kind): _pair(pair) for kind, pair in list(said.items())[:_MOST]}
-
-
-def _pair(value: Any) -> list[Any] | str:
-    if isinstance(value, list | tuple) and len(value) == 2:
-        return [number(value[0]), number(value[1])]
-    return describe(value)
+    return {text(kind): pair(value) for kind, value in list(said.items())[:_MOST]}
 
 
 def observe_average(answer: Answer, case: Facts) -> Facts:
@@ -92,37 +82,21 @@ def observe_average(answer: Answer, case: Facts) -> Facts:
     return apart.observed(fresh.run, ranks.averaged, answer, case)
 
 
-def _entries(said: Any, *names: str) -> dict[str, Any] | str:
-    """The named entries of a dict; otherwise what was returned, and which entry is missing."""
-    if not isinstance(said, dict):
-        return describe(said)
-    missing = [name for name in names if name not in said]
-    return f"{describe(said)} without {missing[0]!r}" if missing else {n: said[n] for n in names}
-
-
-def _maybe(value: Any) -> Any:
-    """A number, None, or what else it is."""
-    return None if value is None else number(listed(value, _MOST))
-
-
 def observe_plans(answer: Answer, case: Facts) -> Facts:
     """For each question what fits, the chosen layout, and the seconds of its step."""
     calls = [(question["model"], question["cluster"]) for question in case["questions"]]
     results = []
     for response in called.each("lab07.ex4", answer, calls, ("utils.cost.planner",)):
-        entries = _entries(response, "fits", "layout", "step_s")
-        if isinstance(entries, dict):
-            layout = entries["layout"]
+        given = entries(response, "fits", "layout", "step_s")
+        if isinstance(given, dict):
+            layout = given["layout"]
             if layout is not None:
-                layout = _entries(layout, "data", "tensor", "pipeline")
+                layout = entries(layout, "data", "tensor", "pipeline")
             if isinstance(layout, dict):
                 layout = {axis: number(size) for axis, size in layout.items()}
-            entries = {
-                "fits": number(entries["fits"]),
-                "layout": layout,
-                "step_s": _maybe(entries["step_s"]),
-            }
-        results.append(entries)
+            step_s = maybe(given["step_s"], _MOST)
+            given = {"fits": number(given["fits"]), "layout": layout, "step_s": step_s}
+        results.append(given)
     return {"said": results}
 
 
@@ -130,13 +104,11 @@ def observe_curves(answer: Answer, case: Facts) -> Facts:
     """The cause and the number for each curve, or what the answer returned instead."""
     results = []
     for response in called.each("lab07.ex5", answer, [(curve,) for curve in case["curves"]], ()):
-        entries = _entries(response, "cause", "number")
-        if isinstance(entries, dict):
-            entries = {
-                "cause": text(entries["cause"]),
-                "number": number(listed(entries["number"], _MOST)),
-            }
-        results.append(entries)
+        given = entries(response, "cause", "number")
+        if isinstance(given, dict):
+            value = number(listed(given["number"], _MOST))
+            given = {"cause": text(given["cause"]), "number": value}
+        results.append(given)
     return {"said": results}
 
 

@@ -27,11 +27,6 @@ def predict_cases(rng: random.Random) -> list[Facts]:
     return cases
 
 
-def predict_words(case: Facts) -> str:
-    """What a card says of a case."""
-    return ", ".join(f"{name} {size}" for name, size in case["sizes"].items())
-
-
 def parts(sizes: dict[str, int], of: int = 1) -> list[float]:
     """Elements of w1, b1, w2 and b2, with the hidden ones divided among `of` devices."""
     hidden = sizes["hidden"] / of

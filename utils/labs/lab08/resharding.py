@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged, times
+from utils.labs.criteria import counted, criterion, not_judged, times
 from utils.labs.lab08.tensors import region, whole
 
 SAYS = says("lab08")
@@ -161,9 +161,7 @@ def _judge_values(case: Facts, ranks: list[Facts], gaps: list[list[str]]) -> Cri
             fault = _fault(case, tensor, rank, seen)
             total, good = total + 1, good + (not fault)
             message = message or fault
-    return criterion(
-        "elements", 5, good == total, f"{good} of {total} tensors", f"{total} of {total}", message
-    )
+    return counted("elements", 5, good, total, message, " tensors")
 
 
 def _fault(case: Facts, tensor: Facts, rank: int, seen: Facts) -> str:
@@ -245,5 +243,4 @@ def _judge_gaps(case: Facts, ranks: list[Facts], gaps: list[list[str]]) -> Crite
             )
     if not asked:
         return criterion("gaps", 3, True, "none", "", "")
-    return criterion("gaps", 3, good == len(asked), f"{good} of {len(asked)} refused",
-                     f"{len(asked)} of {len(asked)}", message)  # fmt: skip
+    return counted("gaps", 3, good, len(asked), message, " refused")

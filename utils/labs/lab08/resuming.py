@@ -23,6 +23,11 @@ PARTS = {
     "torch": SAYS["seeded-anew"],
     "device": SAYS["the-host-only"],
 }
+WORDS = (
+    "{steps} steps of {rows_per_batch} rows, saved every {save_every}, killed after step"
+    " {kills[0][step]}, then within the save after step {kills[1][step]} ({kills[1][share]:.0%} of"
+    " the bytes), then in that after {kills[2][step]}"
+)
 ROWS = 40
 
 
@@ -48,17 +53,6 @@ def kill_cases(rng: random.Random) -> list[Facts]:
             "kills": kills,
         }
     ]
-
-
-def kill_words(case: Facts) -> str:
-    """What a card says of a case."""
-    first, second, third = case["kills"]
-    return (
-        f"{case['steps']} steps of {case['rows_per_batch']} rows, saved every"
-        f" {case['save_every']}, killed after step {first['step']}, then within the save after"
-        f" step {second['step']} ({second['share']:.0%} of the bytes), then in that after"
-        f" {third['step']}"
-    )
 
 
 def found(life: Facts, key: str) -> Any:

@@ -4,7 +4,7 @@ import random
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import counted, criterion, not_judged
 
 SAYS = says("lab08")
 
@@ -112,10 +112,7 @@ def _judge_plain(case: Facts, rows: list[Facts]) -> Criterion:
             text = f"{_PLAIN[what]} {shown(response)}: {_NEWEST.get(what, wanted)}"
         good += passed
         message = message or ("" if passed else text)
-    return criterion(
-        "newest", 2, good == len(rows), f"{good} of {len(rows)}", f"{len(rows)} of {len(rows)}",
-        message,
-    )  # fmt: skip
+    return counted("newest", 2, good, len(rows), message)
 
 
 def _harm(what: Facts) -> str:
@@ -158,8 +155,7 @@ def _judge_damage(case: Facts, rows: list[Facts]) -> Criterion:
         message = message or ("" if passed else text)
     total = max(len(rows), len(case["harms"]) + 1)
     message = message or "the second write changed no file in the folder"
-    return criterion("damaged", 3, good == total, f"{good} of {total}", f"{total} of {total}",
-                     message)  # fmt: skip
+    return counted("damaged", 3, good, total, message)
 
 
 def _moment(kill: Facts) -> str:
@@ -192,9 +188,7 @@ def _judge_killed(case: Facts, rows: list[Facts]) -> Criterion:
             text = f"{_moment(kill)}, then one more write: {shown(again)}"
         good += kept and after
         message = message or ("" if kept and after else text)
-    total = len(rows)
-    return criterion("killed", 3, good == total, f"{good} of {total}", f"{total} of {total}",
-                     message)  # fmt: skip
+    return counted("killed", 3, good, len(rows), message)
 
 
 _SURVIVED = {True: "survived", False: "not survived"}
