@@ -9,11 +9,17 @@ import inspect
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from utils.labs import noticed
+
+trusted: ContextVar[bool] = ContextVar("trusted", default=False)
+"""Whether the course's own record of an answer runs. Nothing is closed to it, because in another
+thread of a grader a judge may need the same function.
+"""
 
 
 @contextmanager
@@ -32,6 +38,9 @@ def closed(exercise_id: str, *names: str) -> Iterator[None]:
     Traceback (most recent call last):
     RuntimeError: ring belongs to the course: write this one yourself, it is lab 01, exercise 6
     """
+    if trusted.get():
+        yield
+        return
     lab, _, number = exercise_id.partition(".")
     place = f"lab {lab.removeprefix('lab')}, exercise {number.removeprefix('ex')}"
     # A sandbox does not hold the modules that judge: what is not there is closed already.
