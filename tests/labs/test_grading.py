@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,16 +42,9 @@ from utils.labs.grading.confine import Limits
 from utils.labs.grading.report import Row
 from utils.labs.grading.submissions import File, NotANotebook
 
-WRONG = "def double(number):\n    return number"
+WRONG = hostile.WRONG
 
-
-@pytest.fixture(scope="module", autouse=True)
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A course with lab 99, whose cases and judges can be imported."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        labs = [*utils.labs.__path__, str(hostile.REPOSITORY / "tests" / "labs")]
-        monkeypatch.setattr(utils.labs, "__path__", labs)
-        yield hostile.build_course(tmp_path_factory.mktemp("course") / "course")
+pytestmark = pytest.mark.usefixtures("root")
 
 
 @pytest.fixture

@@ -15,22 +15,12 @@ from pathlib import Path
 
 import pytest
 
-import utils.labs
 from tests.labs import hostile
 from utils.labs.grading import batch, cluster, records
 from utils.labs.grading.sandbox import SandboxError
 
-WRONG = "def double(number):\n    return number"
+pytestmark = pytest.mark.usefixtures("root")
 SLOW = "import time\ntime.sleep(0.5)\ndef double(number):\n    return 2 * number"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A course with lab 99, whole, so that workers can import it."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        labs = [*utils.labs.__path__, str(hostile.REPOSITORY / "tests" / "labs")]
-        monkeypatch.setattr(utils.labs, "__path__", labs)
-        yield hostile.build_course(tmp_path_factory.mktemp("course") / "course")
 
 
 @contextmanager
@@ -77,7 +67,7 @@ def hand_in(inbox: Path, count: int, draw: random.Random) -> dict[str, float]:
     points = {}
     for number in range(count):
         name, wrong = f"s{number:03}", draw.random() < 0.4
-        hostile.hand_in(inbox / name, hostile.notebook(ex1=WRONG if wrong else SLOW))
+        hostile.hand_in(inbox / name, hostile.notebook(ex1=hostile.WRONG if wrong else SLOW))
         points[name] = 8.0 if wrong else 12.0
     return points
 

@@ -3,36 +3,24 @@
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import utils.labs
 from tests.labs import hostile
-from tests.labs.cells import run_cell
 from utils.cli.commands import grade as command
-from utils.labs import observe_case
 from utils.labs.grading import attempts, batch, merge, records, sandbox
 from utils.labs.grading.answers import Notebook
-from utils.labs.grading.attempts import Attempt, Attempts, Setting
+from utils.labs.grading.attempts import Attempts, Setting
 from utils.labs.grading.gradebook import Book
 from utils.labs.grading.platforms.results import load as results_of
 
-WRONG = "def double(number):\n    return number"
+WRONG = hostile.WRONG
 NO_MEAN = "def mean(read, count):\n    return -1"
 CLASS = {"ann": {}, "bob": {"ex1": WRONG}, "cem": {"ex2": NO_MEAN}, "dee": {}}
 POINTS = {"ann": 12, "bob": 8, "cem": 6, "dee": 12}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A course with lab 99, whose cases and judges can be imported."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        labs = [*utils.labs.__path__, str(hostile.REPOSITORY / "tests" / "labs")]
-        monkeypatch.setattr(utils.labs, "__path__", labs)
-        yield hostile.build_course(tmp_path_factory.mktemp("course") / "course")
 
 
 @pytest.fixture
@@ -51,15 +39,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
     def run_all(notebook: Notebook, setting: Setting, slot: int) -> tuple[Attempts, str]:
         runs.append(tuple(e.name for e in setting.exercises))
-        made: Attempts = {}
-        for exercise in setting.exercises:
-            names: dict[str, Any] = {}
-            run_cell(notebook.answer(exercise.name).source, "<answer>", names)
-            cases = enumerate(setting.cases[exercise.id])
-            seen = {k: observe_case(exercise.id, names[exercise.function], c) for k, c in cases}
-            attempt = Attempt("full", "finished", finished=True, seen=seen)
-            made[exercise.id, "full"] = attempt
-        return made, ""
+        return hostile.run_here(notebook, setting, slot)
 
     monkeypatch.setattr(attempts, "run_all", run_all)
     return runs

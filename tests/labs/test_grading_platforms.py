@@ -22,15 +22,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-import utils.labs
 from tests.labs import hostile
-from tests.labs.cells import run_cell
 from utils.cli import grading
 from utils.course import catalog
-from utils.labs import observe_case
 from utils.labs.grading import attempts, batch, downloads, folders, lab, report, submissions
-from utils.labs.grading.answers import Notebook
-from utils.labs.grading.attempts import Attempt, Attempts, Setting
 from utils.labs.grading.marking import Mark
 from utils.labs.grading.platforms import feedback, policy, tables, total
 from utils.labs.grading.platforms.policy import Late
@@ -39,15 +34,6 @@ from utils.labs.grading.records import Record
 
 BERLIN = ZoneInfo("Europe/Berlin")
 LATE = {"due": "2026-11-20 23:59", "zone": "Europe/Berlin", "penalty": {"percent": "10"}}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A course with lab 99, whose cases and judges can be imported."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        labs = [*utils.labs.__path__, str(hostile.REPOSITORY / "tests" / "labs")]
-        monkeypatch.setattr(utils.labs, "__path__", labs)
-        yield hostile.build_course(tmp_path_factory.mktemp("course") / "course")
 
 
 # What platforms hand out
@@ -649,18 +635,6 @@ EXCHANGED = "ann+lab99_sums+2026-11-20 22:58:07.1 UTC+x"
 WRONG = "def double(number):\n    return '<b>' + str(number)"
 
 
-def run_here(notebook: Notebook, setting: Setting, slot: int) -> tuple[Attempts, str]:
-    """The sandbox replaced: what happens after it is tested here."""
-    made: Attempts = {}
-    for exercise in setting.exercises:
-        names: dict[str, Any] = {}
-        run_cell(notebook.answer(exercise.name).source, "<answer>", names)
-        cases = enumerate(setting.cases[exercise.id])
-        seen = {k: observe_case(exercise.id, names[exercise.function], c) for k, c in cases}
-        made[exercise.id, "full"] = Attempt("full", "finished", finished=True, seen=seen)
-    return made, ""
-
-
 @pytest.fixture(scope="module")
 def out(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder of results that tests only add to: two people of one name from Moodle, one of them
@@ -675,7 +649,7 @@ def out(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     put(base / "in", "=Eve_125_assignsubmission_file_/a.ipynb")
     hostile.hand_in(base / "in" / EXCHANGED, hostile.notebook())
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(attempts, "run_all", run_here)
+        monkeypatch.setattr(attempts, "run_all", hostile.run_here)
         monkeypatch.setattr(catalog, "ROOT", root)
         batch.grade(base / "in", base / "out", root, seed="s", jobs=1)
         (base / "out" / "policy.yaml").write_text(json.dumps(LATE))

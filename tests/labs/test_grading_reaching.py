@@ -14,7 +14,15 @@ import pytest
 
 from tests.labs import hostile
 from tests.labs.hostile import inside, odd_files
-from tests.labs.test_grading_hostile import SLOW, Graded, grade_all, honest
+from tests.labs.test_grading_hostile import (
+    PROBLEMS,
+    SLOW,
+    Graded,
+    grade_all,
+    harmless,
+    honest,
+    not_as,
+)
 from utils.labs.grading import attempts
 from utils.labs.grading.attempts import attempts_of
 
@@ -22,7 +30,6 @@ HELD = ": its points are held back until an instructor has looked at it"
 REACHED = f"ex1: it reached into the process that observes it{HELD}"
 COPIED = f"ex1: it runs code of the course, which it was to write itself, under another name{HELD}"
 LOOKS = "looks into the check: ex1-code line"
-PROBLEMS = "graded with problems"
 PLAIN = "the observation holds more than plain values"
 
 # student: points of ex1 and ex2, status, and what the notes must say.
@@ -135,15 +142,8 @@ def test_every_maker_has_an_expectation() -> None:
     indirect=["graded"],
 )
 def test_nobody_is_deceived_and_nobody_else_pays(graded: Graded, expected: dict) -> None:
-    wrong = []
-    for student, (one, two, status, notes) in expected.items():
-        row = graded.table[student]
-        found = float(row["ex1"]), float(row["ex2"]), row["status"]
-        if found != (one, two, status) or not re.search(notes, row["notes"]):
-            wrong.append((student, found, row["notes"]))
-    assert wrong == []
-    assert (graded.left_behind, graded.connections) == ({}, 0)
-    assert graded.before == graded.after
+    assert not_as(expected, graded.table) == []
+    harmless(graded)
     pages = [p for p in graded.out.rglob("*") if p.suffix in (".html", ".csv", ".jsonl")]
     assert len(pages) > len(expected)
     # What commands a terminal or turns a line around is nobody's name here.
@@ -154,15 +154,7 @@ def test_nobody_is_deceived_and_nobody_else_pays(graded: Graded, expected: dict)
 @pytest.mark.parametrize(
     "value",
     [
-        "[" * 99,
-        "[],",
-        "[0,",
-        '{"a":[',
-        "9",
-        "0.1,",
-        "1e9,",
-        '"x",',
-        '"\\ud800',
+        *("[" * 99, "[],", "[0,", '{"a":[', "9", "0.1,", "1e9,", '"x",', '"\\ud800'),
         "[[[[[[[[[]]]]]]]]],",
     ],
 )

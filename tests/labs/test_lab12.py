@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.labs.cells import answer_from, cases_of, changed, names_of, verdict_of, wrong_entries
+from tests.labs.test_labs_of_formulas import KEYS, STRANGE
 from utils import serving
 from utils.course.catalog import ROOT
 from utils.labs import decide, observe_case
@@ -78,55 +79,11 @@ def test_each_fault_that_is_mended_wins_its_points(names: dict) -> None:
 # What an answer may return
 
 
-class Odd(dict):
-    def __repr__(self) -> str:
-        raise RuntimeError("not to be shown")
-
-
-def garbage() -> list:
-    keys = "first_s p50_s p99_s value low high open_ms open_p99_ms closed_p99_ms servers".split()
-    keys += "servers_after_loss max_difference kl top1 module p99_ms".split()
-    strange = (
-        None,
-        True,
-        "x" * 9999,
-        float("nan"),
-        10**400,
-        -1,
-        [],
-        [[]],
-        {},
-        Odd(),
-        5e-324,
-        1e308,
-    )
-    values = [dict.fromkeys(keys, item) for item in strange]
-    lists = ([1.0] * 100_000, [None] * 9, ["x" * 999] * 3, {1, 2}, np.zeros((3, 3)), Fraction(1, 3))
-    return [*strange, *values, *lists, *(dict.fromkeys(keys, list_) for list_ in lists)]
-
-
-@pytest.mark.parametrize("exercise_id", OF_FORMULAS)
-def test_no_returned_value_breaks_the_check_or_wins(exercise_id: str) -> None:
-    every = cases_of(exercise_id, "first")
-    cases = [every[0], every[-1]]  # with the smallest alone None is right for both ends
-    source = "def answer(*_):\n    return value\n\n\ndef traps(*_):\n    return value\n\n\n"
-    for value in garbage():
-        own = {"value": value}
-        exec(source + "merged = traps", own)
-        seen = [observe_case(exercise_id, own["answer"], case) for case in cases]
-        assert all("facts" in item for item in seen), seen
-        text = json.dumps(seen, allow_nan=False)
-        assert len(text) < 250_000
-        verdict = decide(exercise_id, cases, json.loads(text), 10.0)
-        assert verdict.state == "tried" and verdict.points == 0, (value, verdict)
-        assert any(criterion.message for criterion in verdict.criteria)
-
-
 def test_no_returned_report_breaks_the_check_or_wins() -> None:
     """The models are run once: what is returned changes nothing of what was seen of them."""
     case = cases_of("lab12.ex5", "first")[1]
     facts = observe_case("lab12.ex5", lambda *_: None, case)["facts"]
-    for value in garbage():
+    for value in [*STRANGE, *(dict.fromkeys(KEYS, item) for item in STRANGE)]:
         response = [observe._report(value)] * len(case["models"])
         text = json.dumps({**facts, "said": response}, allow_nan=False)
         verdict = decide("lab12.ex5", [case], [{"facts": json.loads(text)}], 10.0)

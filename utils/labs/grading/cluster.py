@@ -26,6 +26,7 @@ from utils.labs.grading import lab, sandbox
 from utils.labs.grading.lab import Lab
 from utils.labs.grading.sandbox import SandboxError
 from utils.labs.grading.task import Place, Result, Task, not_run, run
+from utils.serving.batch.pools import client_of, fetched
 
 PLUGIN = "course-sandboxes"
 PLACES = "course-sandbox"
@@ -164,14 +165,10 @@ class Cluster:
     def _ended(self, task: Task, outer: "Future[Result]", number: int, inner: Any) -> None:
         if outer.done():
             return
-        if inner.status == "finished":
-            try:
-                outer.set_result(pickle.loads(inner.result()))
-                return
-            except Exception as failure:  # its worker went before the result was fetched
-                error: Any = failure
-        else:
-            error = inner.exception() if inner.status == "error" else inner.status
+        result, error = fetched(inner)
+        if error is None:
+            outer.set_result(result)
+            return
         if self.client.status != "running":
             outer.set_exception(SandboxError(f"the scheduler is gone ({error})"))
         elif number < TRIES:
@@ -187,14 +184,7 @@ def connected(address: str, chosen: Lab, root: Path, say: Say) -> Iterator[Clust
 
     Raises ValueError if no scheduler answers at `address`, SandboxError if no worker is fit.
     """
-    try:
-        client = Client(address, timeout=ANSWER_S, set_as_default=False, name="course-grade")
-    except (OSError, ValueError, TypeError) as error:  # TimeoutError is an OSError
-        raise ValueError(
-            f"no Dask scheduler answers at {address} ({error or type(error).__name__}):"
-            " start one with `dask scheduler`, and give the address that it prints"
-        ) from None
-    with client:
+    with client_of(address, "course-grade", ANSWER_S) as client:
         cluster = Cluster(client, chosen, say)
         client.register_plugin(plugin_for(version_of(root)), name=PLUGIN)
         cluster.look()

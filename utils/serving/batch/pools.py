@@ -215,15 +215,10 @@ class Cluster:
     def _ended(self, packed: bytes, outer: "Future[Answer]", number: int, inner: Any) -> None:
         from distributed import KilledWorker
 
-        error: Any = inner.status
-        if inner.status == "error":
-            error = inner.exception()
-        elif inner.status == "finished":
-            try:
-                outer.set_result(pickle.loads(inner.result()))
-                return
-            except Exception as failure:  # its worker went before the result was fetched
-                error = failure
+        answer, error = fetched(inner)
+        if error is None:
+            outer.set_result(answer)
+            return
         if isinstance(error, KilledWorker):
             outer.set_exception(Lost("KilledWorker of Dask, which gave it to several"))
         elif inner.status == "error":
@@ -234,11 +229,23 @@ class Cluster:
             outer.set_exception(RuntimeError(f"the scheduler is gone ({error})"))
 
 
-@contextmanager
-def connected(made: Made, address: str) -> Iterator[Cluster]:
-    """The cluster of a scheduler; its workers need the course, and one thread each.
+def fetched(inner: Any) -> tuple[Any, Any]:
+    """What a task on Dask returned, unpickled, and None; or None and what went wrong: an exception
+    or a status.
+    """
+    if inner.status != "finished":
+        return None, inner.exception() if inner.status == "error" else inner.status
+    try:
+        return pickle.loads(inner.result()), None
+    except Exception as failure:  # its worker went before the result was fetched
+        return None, failure
 
-    Raises ValueError if Dask is missing here, or no scheduler answers at `address`.
+
+@contextmanager
+def client_of(address: str, name: str, answer_s: float = 10) -> Iterator[Any]:
+    """A client of the scheduler at `address`.
+
+    Raises ValueError if Dask is missing here, or no scheduler answers within `answer_s` seconds.
     """
     try:
         from distributed import Client  # late: a second, and the group `grade` installs it
@@ -247,11 +254,21 @@ def connected(made: Made, address: str) -> Iterator[Cluster]:
             "--scheduler needs Dask: `python3 course.py setup --everything` installs it"
         ) from None
     try:
-        client = Client(address, timeout=10, set_as_default=False, name="course-batch")
+        client = Client(address, timeout=answer_s, set_as_default=False, name=name)
     except (OSError, ValueError, TypeError) as error:  # TimeoutError is an OSError
         raise ValueError(
             f"no Dask scheduler answers at {address} ({error or type(error).__name__}):"
             " start one with `dask scheduler`, and give the address that it prints"
         ) from None
     with client:
+        yield client
+
+
+@contextmanager
+def connected(made: Made, address: str) -> Iterator[Cluster]:
+    """The cluster of a scheduler; its workers need the course, and one thread each.
+
+    Raises ValueError if Dask is missing here, or no scheduler answers at `address`.
+    """
+    with client_of(address, "course-batch") as client:
         yield Cluster(client, made, _version())
