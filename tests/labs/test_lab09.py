@@ -15,7 +15,7 @@ from tests.labs.cells import answer_from, cases_of, names_of, wrong_entries
 from utils.course.catalog import ROOT
 from utils.labs import check, judge, limit, observe_case
 from utils.labs.grading import shown
-from utils.labs.lab09 import norm, rows, sums
+from utils.labs.lab09 import rows, sums
 from utils.labs.lab09.observe import OBSERVERS
 from utils.labs.packed import packed, unpacked
 from utils.labs.replayed import farthest, generator
@@ -53,13 +53,6 @@ def column_sums(x):
         drawn.append(generator(facts).standard_normal(4))
         assert not judge("lab09.ex5").judge(case, facts)[0].passed
     assert not np.array_equal(*drawn)
-
-
-@pytest.mark.parametrize("exercise_id", EXERCISES)
-def test_what_is_observed_is_plain_and_small(exercise_id: str, names: dict) -> None:
-    answer = names[OBSERVERS[exercise_id.partition(".")[2]].answer]
-    for case in cases_of(exercise_id, "public"):
-        assert len(json.dumps(observe_case(exercise_id, answer, case))) < 2**18
 
 
 def test_a_record_that_was_tampered_with_is_refused(names: dict) -> None:
@@ -187,4 +180,4 @@ def test_tolerances_hold_what_they_say() -> None:
 
     weight = np.ones(300, np.float32)
     scale = 1 / np.sqrt((x * x).mean(axis=1, keepdims=True) + np.float32(1e-5))
-    assert farthest(x * scale, norm.rms_norm(x, weight, 1e-5)) < rows.TOLERANCE / 2
+    assert farthest(x * scale, rows.rms_norm(x, weight, 1e-5)) < rows.TOLERANCE / 2

@@ -29,16 +29,7 @@ from utils.course import earlier
 from utils.course.catalog import ROOT, lab_notebooks
 from utils.labs import observe_case, observer
 from utils.labs.grading import attempts, batch, shown
-from utils.labs.lab15 import (
-    capstone,
-    finishing,
-    launches,
-    marks,
-    reading,
-    recording,
-    snippets,
-    tuning,
-)
+from utils.labs.lab15 import capstone, launches, marks, reading, recording, snippets, tuning
 from utils.xla import fresh
 
 RIGHT = right_answers("lab15")
@@ -133,7 +124,7 @@ def test_right_losses_lie_far_within_the_tolerance(names: dict) -> None:
     for evaluation in life["evaluations"]:
         pairs += zip(evaluation["said"], evaluation["truth"], strict=True)
     assert len(pairs) > 24
-    assert max(abs(a - b) for a, b in pairs) < finishing.TOLERANCE / 20
+    assert max(abs(a - b) for a, b in pairs) < capstone.TOLERANCE / 20
     assert seen["whole"]["astray"] < capstone.ASTRAY / 10
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.labs.cells import answer_from, names_of, right_answers, verdict_of
+from tests.labs.cells import names_of
 from utils.labs.lab16 import allocating, examples, incidents, speculating
 from utils.labs.lab16.branches import Branches
 from utils.labs.lab16.observe import OBSERVERS
@@ -21,14 +21,6 @@ EXERCISES = [f"lab16.{name}" for name in OBSERVERS]
 @pytest.fixture(scope="module")
 def names() -> dict:
     return names_of("lab16")
-
-
-@pytest.mark.parametrize("exercise_id", EXERCISES)
-def test_many_seeds_are_solved(exercise_id: str, names: dict) -> None:
-    name = exercise_id.partition(".")[2]
-    answer = answer_from(right_answers("lab16")[name], exercise_id, names)
-    for seed in range(4):
-        assert verdict_of(exercise_id, answer, seed).state == "passed", seed
 
 
 @given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=3).filter(sum), max_size=3))

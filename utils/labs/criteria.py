@@ -140,6 +140,21 @@ def not_asked_for(
     ]
 
 
+def not_of_the_form(
+    said: Sequence[Any], weights: Mapping[str, int], message: str, target: str = ""
+) -> list[Criterion]:
+    """The criteria of an answer that returned something else than was asked for somewhere, of which
+    `said` then holds a text: none is judged. [] if all are of the form. message: a template with
+    {strange} for the text.
+    """
+    strange = next((item for item in said if isinstance(item, str)), None)
+    if strange is None:
+        return []
+    kind = strange.partition(" without")[0]
+    text = message.format(strange=strange)
+    return not_asked_for(weights, text, kind, target, others="not judged")
+
+
 def none_judged(rows: Sequence[Criterion], message: str = "") -> list[Criterion]:
     """The rows, none of which can be judged; the first says why."""
     return [not_judged(item, "" if place else message) for place, item in enumerate(rows)]

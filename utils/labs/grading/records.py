@@ -54,7 +54,7 @@ def key_of(files: Iterable[File], notes: Iterable[str], lab: Lab, root: Path, se
     observes and judges its answers, and the seed.
     """
     parts: list[bytes] = [seed.encode(), json.dumps(lab.notebook, sort_keys=True).encode()]
-    for path in sorted((root / "utils" / "labs" / lab.name).glob("*.py")):
+    for path in sorted((root / "utils" / "labs" / lab.name).glob("*.[py]*")):  # code and YAML
         parts += [path.name.encode(), path.read_bytes()]
     for file in files:
         parts += [file.name.encode("utf-8", "surrogateescape"), file.content]

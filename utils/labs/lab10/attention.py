@@ -9,8 +9,7 @@ from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab10 import timed
 from utils.labs.lab10.bounds import DEPTH, SIZE, attention_sizes, over_bound
-from utils.labs.lab10.slow import why
-from utils.labs.lab10.timed import case_of, drawn, on_one_core
+from utils.labs.lab10.timed import case_of, drawn, on_one_core, why
 from utils.labs.replayed import Replayed, generator, nothing, right_values
 
 SAYS = says("lab10")

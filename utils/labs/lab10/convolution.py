@@ -8,8 +8,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import not_judged
 from utils.labs.lab10 import timed
-from utils.labs.lab10.slow import why
-from utils.labs.lab10.timed import case_of, drawn, on_one_core
+from utils.labs.lab10.timed import case_of, drawn, on_one_core, why
 from utils.labs.replayed import Replayed, generator, nothing, right_values
 
 SAYS = says("lab10")

@@ -148,60 +148,42 @@ def two_operators(x: Any, fused: bool) -> Any:
 def variants() -> list[Variant]:
     """All of them, in groups by action."""
     vector, gpsimd = nisa.engine.vector, nisa.engine.gpsimd
-    results = []
-    for rows, columns, depth in ((1024, 1024, 512), (768, 2048, 512), (1536, 1024, 768)):
-        shapes = ((depth, rows), BF16), ((depth, columns), BF16)
-        results.append(Variant("block", lambda a, b: product(a, b, keep=False), product, shapes))
-    for rows, columns, width in ((128, 1024, 8), (256, 1536, 16), (256, 2048, 16)):
-        results.append(
-            Variant(
-                "lengthen",
-                lambda x, width=width: strips(x, width),
-                lambda x: strips(x, WIDE),
-                (((rows, columns), FP32),),
-            )
-        )
-    for rows, columns, width in ((1024, 1024, 1024), (1280, 768, 768), (640, 2048, 1024)):
-        results.append(
-            Variant(
-                "rotate",
-                lambda x, width=width: in_turns(x, width, turns=False),
-                lambda x, width=width: in_turns(x, width, turns=True),
-                (((rows, columns), FP32),),
-            )
-        )
-    for rows, columns, count in ((1536, 1024, 5), (2048, 768, 6)):
-        results.append(
-            Variant(
-                "rebalance",
-                lambda x, count=count: powers(x, count, (vector,)),
-                lambda x, count=count: powers(x, count, (vector, gpsimd)),
-                (((rows, columns), FP32),),
-            )
-        )
-    results.append(
-        Variant(
-            "rebalance",
-            lambda x: functions(x, vector=False),
-            lambda x: functions(x, vector=True),
-            (((2048, 1024), BF16),),
-        )
-    )
-    for rows, columns in ((2048, 2048), (3072, 1024), (1536, 3072)):
-        results.append(
-            Variant(
-                "fuse",
-                lambda x: two_operators(x, fused=False),
-                lambda x: two_operators(x, fused=True),
-                (((rows, columns), FP32),),
-            )
-        )
-    large = ((1536, 1536), BF16), ((1536, 2048), BF16)
-    results.append(Variant("stop", product, product, large))
-    for rows, columns in ((4096, 2048), (6144, 1024)):
 
-        def fused(x: Any) -> Any:
-            return two_operators(x, fused=True)
+    def in_fp32(action: str, kernel: Any, mended: Any, *sizes: tuple[int, ...]) -> list[Variant]:
+        """Of kernels that take [rows, columns] and further numbers, a variant for each size."""
+        return [
+            Variant(
+                action,
+                lambda x, more=more: kernel(x, *more),
+                lambda x, more=more: mended(x, *more),
+                (((rows, columns), FP32),),
+            )
+            for rows, columns, *more in sizes
+        ]
 
-        results.append(Variant("stop", fused, fused, (((rows, columns), FP32),)))
+    def product_of(depth: int, rows: int, columns: int) -> tuple[Any, Any]:
+        return ((depth, rows), BF16), ((depth, columns), BF16)
+
+    results = [
+        Variant("block", lambda a, b: product(a, b, keep=False), product, product_of(*sizes))
+        for sizes in ((512, 1024, 1024), (512, 768, 2048), (768, 1536, 1024))
+    ]
+    results += in_fp32(
+        "lengthen", strips, lambda x, _: strips(x, WIDE),
+        (128, 1024, 8), (256, 1536, 16), (256, 2048, 16),
+    )  # fmt: skip
+    results += in_fp32(
+        "rotate", lambda x, width: in_turns(x, width, False), lambda x, w: in_turns(x, w, True),
+        (1024, 1024, 1024), (1280, 768, 768), (640, 2048, 1024),
+    )  # fmt: skip
+    results += in_fp32(
+        "rebalance", lambda x, count: powers(x, count, (vector,)),
+        lambda x, count: powers(x, count, (vector, gpsimd)), (1536, 1024, 5), (2048, 768, 6),
+    )  # fmt: skip
+    on_scalar, on_vector = (lambda x, v=v: functions(x, vector=v) for v in (False, True))
+    results.append(Variant("rebalance", on_scalar, on_vector, (((2048, 1024), BF16),)))
+    apart, fused = (lambda x, f=f: two_operators(x, fused=f) for f in (False, True))
+    results += in_fp32("fuse", apart, fused, (2048, 2048), (3072, 1024), (1536, 3072))
+    results.append(Variant("stop", product, product, product_of(1536, 1536, 2048)))
+    results += in_fp32("stop", fused, fused, (4096, 2048), (6144, 1024))
     return results

@@ -8,7 +8,7 @@ from scipy.special import log_softmax
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, among, not_asked_for, row
+from utils.labs.criteria import all_right, among, not_asked_for, not_of_the_form, row
 from utils.labs.values import near
 
 SAYS = says("lab12")
@@ -99,13 +99,10 @@ def _same(model: Facts, observed: Any) -> bool:
 def judge_reports(case: Facts, facts: Facts) -> list[Criterion]:
     """Five criteria: three numbers of the logits, and the module with a large or a small fault."""
     response = facts["said"]
-    strange = next((item for item in response if isinstance(item, str)), None)
-    message = ""
-    if strange is not None:
-        message = SAYS["no-report"].format(strange=strange)
-    elif not _genuine(case, facts["logits"]):
+    if odd := not_of_the_form(response, WEIGHTS, SAYS["no-report"]):
+        return odd
+    if not _genuine(case, facts["logits"]):
         message = "the logits are not those of the models: what was changed in torch?"
-    if message:
         return not_asked_for(WEIGHTS, message, "not judged", others="not judged")
     asked = list(zip(case["models"], response, facts["logits"], strict=True))
     large = [item for item in asked if item[0]["fault"] in LARGE]

@@ -1,6 +1,7 @@
 """The cases and the judgement of what a waiting client omits, exercise 3 of lab 12."""
 
 import random
+import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -8,12 +9,98 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, among, not_asked_for, row
+from utils.labs.criteria import all_right, among, not_of_the_form, row
 from utils.labs.lab12 import draws
-from utils.labs.lab12.loops import WAYS, filled, open_loop, sent
 from utils.labs.values import near
 
 SAYS = says("lab12")
+
+
+def sent(log: Facts) -> list[float]:
+    """The latencies of the requests that were sent, in ms."""
+    return [item for item in log["took_ms"] if item is not None]
+
+
+def filled(log: Facts, instead: Callable[[list[float]], float] = statistics.median) -> list[float]:
+    """How long each request takes in a slot; those never sent as usual."""
+    usual = instead(sent(log))
+    return [usual if item is None else item for item in log["took_ms"]]
+
+
+def open_loop(log: Facts, took: list[float] | None = None, slots: int = 0) -> list[float]:
+    """The latency of every request, from when it was due, if all of them are sent then."""
+    free = [0.0] * (slots or log["slots"])
+    results = []
+    for due, item in zip(log["due_ms"], took or filled(log), strict=True):
+        place = free.index(min(free))
+        free[place] = max(due, free[place]) + item
+        results.append(free[place] - due)
+    return results
+
+
+# What wrong ways give: a list of latencies each
+
+
+def _round_robin(log: Facts) -> list[float]:
+    free, result = [0.0] * log["slots"], []
+    for number, (due, item) in enumerate(zip(log["due_ms"], filled(log), strict=True)):
+        place = number % log["slots"]
+        free[place] = max(due, free[place]) + item
+        result.append(free[place] - due)
+    return result
+
+
+def _neighbour(log: Facts) -> list[float]:
+    """Each waits for what is left of the one before, which itself has not waited."""
+    took, result, end = filled(log), [], 0.0
+    for due, item in zip(log["due_ms"], took, strict=True):
+        result.append(max(0.0, end - due) + item)
+        end = due + item
+    return result
+
+
+def _waits_only(log: Facts) -> list[float]:
+    return [a - b for a, b in zip(open_loop(log), filled(log), strict=True)]
+
+
+def _ends(log: Facts) -> list[float]:
+    return [a + due for a, due in zip(open_loop(log), log["due_ms"], strict=True)]
+
+
+def _sent_of_all(log: Facts) -> list[float]:
+    took = log["took_ms"]
+    return [a for a, item in zip(open_loop(log), took, strict=True) if item is not None]
+
+
+def _subtracted(log: Facts) -> list[float]:
+    """The repair of a histogram: for one that took t, others of t less one interval, two, …"""
+    results = []
+    gap = log["due_ms"][1] - log["due_ms"][0]
+    for item in sent(log):
+        while item > 0:
+            results.append(item)
+            item -= gap
+    return results
+
+
+_ALL = SAYS["only-the-sent"]
+
+WAYS: list[tuple[str, Callable[[Facts], list[float]]]] = [
+    (_ALL, sent),
+    (_ALL, _sent_of_all),
+    (SAYS["no-queue"], filled),
+    (SAYS["unsent-are-nothing"], lambda log: open_loop(log, filled(log, lambda _: 0.0))),
+    (SAYS["the-mean-for-none"], lambda log: open_loop(log, filled(log, statistics.fmean))),
+    (SAYS["the-longest-for-none"], lambda log: open_loop(log, filled(log, max))),
+    (SAYS["waits-are-not-passed-on"], _neighbour),
+    (SAYS["one-slot"], lambda log: open_loop(log, slots=1)),
+    (SAYS["in-turn"], _round_robin),
+    (SAYS["the-wait"], _waits_only),
+    (SAYS["moments"], _ends),
+    (SAYS["a-histograms-repair"], _subtracted),
+    (SAYS["seconds-in-the-open-loop"], lambda log: [x / 1e3 for x in open_loop(log)]),
+]
+
 
 TOLERANCE = 1e-9
 WEIGHTS = {"closed loop": 1, "one slot": 3, "several slots": 2, "open loop": 1}
@@ -70,12 +157,9 @@ def _p99(latencies: list[float]) -> float:
 def judge_open_loops(case: Facts, facts: Facts) -> list[Criterion]:
     """Four criteria: p99 of either loop, and the latencies with one slot and with several."""
     response = facts["said"]
-    if strange := next((item for item in response if isinstance(item, str)), None):
-        message = (
-            f"`open_loop` returned {strange}: return {{'open_ms': [...], 'open_p99_ms': ...,"
-            " 'closed_p99_ms': ...}"
-        )
-        return not_asked_for(WEIGHTS, message, "not judged", others="not judged")
+    form = "{{'open_ms': [...], 'open_p99_ms': ..., 'closed_p99_ms': ...}}"
+    if odd := not_of_the_form(response, WEIGHTS, "`open_loop` returned {strange}: return " + form):
+        return odd
     asked = [(draws.closed_log(log), log, s) for log, s in zip(case["logs"], response, strict=True)]
     one = [item for item in asked if item[1]["slots"] == 1]
     several = [item for item in asked if item[1]["slots"] > 1]

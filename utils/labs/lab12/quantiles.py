@@ -1,17 +1,295 @@
 """The cases and the judgement of percentiles and their intervals, exercise 2 of lab 12."""
 
+import math
 import random
+import statistics
+from collections.abc import Callable
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, among, not_asked_for, row
-from utils.labs.lab12 import draws, intervals
-from utils.labs.lab12.intervals import TOLERANCE, Ends, ends, set_label
-from utils.labs.lab12.merging import judge_merged, worker_cases
-from utils.labs.values import near, right_values
+from utils.labs.criteria import all_right, among, not_of_the_form, row
+from utils.labs.lab12 import draws
+from utils.labs.values import Ways, near, right_values
 
 SAYS = says("lab12")
+
+TOLERANCE = 1e-9
+WEIGHT = 3
+
+
+def worker_cases(rng: random.Random, workers: int, p: float) -> Facts:
+    """One fleet: what each worker served and how many of its latencies it kept, and p."""
+    while True:
+        kept = [
+            {
+                "kind": rng.choice(draws.KINDS),
+                "requests": rng.randint(100, 60_000),
+                "count": rng.randint(20, 90),
+                "seed": rng.randrange(10**9),
+            }
+            for _ in range(workers)
+        ]
+        if workers > 3:
+            kept.insert(rng.randrange(workers), {**kept[0], "requests": 0, "count": 0})
+        results = {"p": p, "workers": kept}
+        right = merged(results)
+        if _clear(results) and not any(near(item, right, 1e-3) for _, item in merged_ways(results)):
+            return results
+
+
+def merged(fleet: Facts) -> float:
+    """The smallest sample such that it and the smaller ones stand for p % of all requests."""
+    return _by(_weighed(fleet), fleet["p"])
+
+
+def _weighed(fleet: Facts) -> list[tuple[float, float]]:
+    """Every sample that was kept, and how many requests it stands for."""
+    return [
+        (sample, worker["requests"] / len(worker["samples"]))
+        for worker in draws.workers(fleet)
+        for sample in worker["samples"]
+    ]
+
+
+def _by(weighed: list[tuple[float, float]], p: float) -> float:
+    """The smallest value such that it and the smaller ones have p % of all weight."""
+    ordered = sorted(weighed)
+    reached = np.cumsum([weight for _, weight in ordered])
+    return ordered[int(np.searchsorted(reached, reached[-1] * p / 100))][0]
+
+
+def _clear(fleet: Facts) -> bool:
+    """Whether no rounding of sums decides which sample it is."""
+    reached = np.cumsum([weight for _, weight in sorted(_weighed(fleet))])
+    return bool(abs(reached / reached[-1] - fleet["p"] / 100).min() > 1e-6)
+
+
+def merged_ways(fleet: Facts) -> Ways:
+    """What wrong ways give for the percentile of a fleet, in ms."""
+    workers = [worker for worker in draws.workers(fleet) if worker["samples"]]
+    own = [float(np.percentile(worker["samples"], fleet["p"])) for worker in workers]
+    nearest = [
+        sorted(worker["samples"])[math.ceil(fleet["p"] / 100 * len(worker["samples"])) - 1]
+        for worker in workers
+    ]
+    served = [worker["requests"] for worker in workers]
+    pooled = sorted(sample for worker in workers for sample in worker["samples"])
+    mean = SAYS["mean-of-percentiles"]
+    weighed = mean + SAYS["weighed-mean"]
+    return [
+        *((mean, statistics.fmean(item)) for item in (own, nearest)),
+        *((weighed, float(np.average(item, weights=served))) for item in (own, nearest)),
+        ("this is the median of the workers' percentiles: merge the samples, then take one",
+         statistics.median(own)),
+        (SAYS["the-slowest-worker"], max(own)),
+        (SAYS["the-slowest-worker"], max(nearest)),
+        (_POOLED, float(np.percentile(pooled, fleet["p"]))),
+        (_POOLED, pooled[math.ceil(fleet["p"] / 100 * len(pooled)) - 1]),
+        ("this is the percentile of the busiest worker alone",
+         nearest[served.index(max(served))]),
+        (SAYS["requests-as-weights"],
+         _by([(s, w["requests"]) for w in workers for s in w["samples"]], fleet["p"])),
+        ("the weight of a sample is requests / samples kept, not the other way round",
+         _by([(s, len(worker["samples"]) / worker["requests"])
+              for worker in workers for s in worker["samples"]], fleet["p"])),
+    ]  # fmt: skip
+
+
+_POOLED = SAYS["pooled"]
+
+
+def judge_merged(case: Facts, said: list[Any]) -> Criterion:
+    """One criterion: the percentile of all requests of a fleet, from samples of its workers."""
+    return right_values(
+        "merged",
+        WEIGHT,
+        ["None" if item is None else item for item in said],
+        [merged(fleet) for fleet in case["fleets"]],
+        [f"p{fleet['p']:g} of {len(fleet['workers'])} workers" for fleet in case["fleets"]],
+        [merged_ways(fleet) for fleet in case["fleets"]],
+        "sort all samples, and add up how many requests each stands for, until p % are reached",
+        TOLERANCE,
+    )
+
+
+Ends = tuple[float | None, float | None]
+
+
+def set_label(each: Facts) -> str:
+    """A sample by its percentile and size, for messages."""
+    count = each["count"]
+    return (
+        f"p{each['p']:g} of {count} sample{'s' * (count != 1)} ({each['kind']}), level"
+        f" {each['level']:g}"
+    )
+
+
+def samples_of(each: Facts) -> tuple[float, ...]:
+    """The latencies of a sample in ms, in ascending order."""
+    return _ordered(each["kind"], each["count"], each["seed"])
+
+
+@cache
+def _ordered(kind: str, count: int, seed: int) -> tuple[float, ...]:
+    return tuple(sorted(draws.latencies(kind, count, seed)))
+
+
+@cache
+def below(count: int, p: float) -> tuple[float, ...]:
+    """P(B < rank), for every rank from 1 to count, B binomial with count and p / 100."""
+    from scipy.stats import binom
+
+    return tuple(float(item) for item in binom.cdf(np.arange(count), count, p / 100))
+
+
+def ranks(count: int, p: float, miss: float) -> tuple[int | None, int | None]:
+    """The ranks of both ends, from 1; None where no sample bounds the percentile.
+
+    miss: how likely the percentile may lie beyond each end.
+    """
+    chances = below(count, p)
+    low = sum(chance <= miss for chance in chances) or None
+    # P(B >= rank) is 1 - P(B < rank).
+    high = next((rank for rank, item in enumerate(chances, 1) if 1 - item <= miss), None)
+    return low, high
+
+
+def ends(each: Facts, found: tuple[int | None, int | None] | None = None) -> Ends:
+    """The samples at these ranks, or at the right ones."""
+    ordered, count = samples_of(each), each["count"]
+    low, high = found or ranks(count, each["p"], (1 - each["level"]) / 2)
+    return (
+        ordered[low - 1] if low and 1 <= low <= count else None,
+        ordered[high - 1] if high and 1 <= high <= count else None,
+    )
+
+
+def value(each: Facts) -> float:
+    """The percentile of a sample in ms, as NumPy interpolates it."""
+    return float(np.percentile(samples_of(each), each["p"]))
+
+
+# What wrong ways give
+
+
+def value_ways(each: Facts) -> Ways:
+    """What wrong ways give for a percentile, in ms."""
+    ordered, p = samples_of(each), each["p"]
+    rank = math.ceil(p / 100 * len(ordered))
+    results = [
+        (SAYS["a-mean-for-a-percentile"], statistics.fmean(ordered)),
+        ("this is the median: p says which percentile", statistics.median(ordered)),
+        (SAYS["p-as-a-share"], float(np.percentile(ordered, p / 100))),
+        (LINEAR, ordered[max(rank, 1) - 1]),
+        (LINEAR, ordered[min(int(p / 100 * len(ordered)), len(ordered) - 1)]),
+        (LINEAR, ordered[round(p / 100 * (len(ordered) - 1))]),
+        *((LINEAR, float(np.percentile(ordered, p, method=name)))
+          for name in ("lower", "higher", "weibull", "hazen", "median_unbiased")),
+        (SAYS["not-sorted"], _unsorted(each)),
+        ("these are seconds: the samples are in ms, and so is the percentile", value(each) / 1e3),
+    ]  # fmt: skip
+    return [way for way in results if not near(way[1], value(each), TOLERANCE)]
+
+
+LINEAR = SAYS["nearest-rank"]
+
+
+def _unsorted(each: Facts) -> float:
+    drawn = draws.latencies(each["kind"], each["count"], each["seed"])
+    position = each["p"] / 100 * (len(drawn) - 1)
+    low = int(position)
+    high = min(low + 1, len(drawn) - 1)
+    return drawn[low] + (drawn[high] - drawn[low]) * (position - low)
+
+
+def _miss(each: Facts) -> float:
+    return (1 - each["level"]) / 2
+
+
+def _right_ranks(each: Facts) -> tuple[int, int]:
+    """As `ranks`, with 0 and count + 1 in place of None."""
+    low, high = ranks(each["count"], each["p"], _miss(each))
+    return low or 0, high or each["count"] + 1
+
+
+def _both_at_once(each: Facts) -> Ends:
+    return ends(each, ranks(each["count"], each["p"], 2 * _miss(each)))
+
+
+def _one_up(each: Facts) -> Ends:
+    low, high = _right_ranks(each)
+    return ends(each, (low + 1, high + 1))
+
+
+def _one_down(each: Facts) -> Ends:
+    low, high = _right_ranks(each)
+    return ends(each, (low - 1, high - 1))
+
+
+def _high_short(each: Facts) -> Ends:
+    low, high = _right_ranks(each)
+    return ends(each, (low, high - 1))
+
+
+def _low_short(each: Facts) -> Ends:
+    low, high = _right_ranks(each)
+    return ends(each, (low + 1, high))
+
+
+def _wide(each: Facts) -> Ends:
+    low, high = _right_ranks(each)
+    return ends(each, (low - 1, high + 1))
+
+
+def _of_mean(each: Facts) -> Ends:
+    ordered = samples_of(each)
+    if len(ordered) < 2:
+        return None, None
+    off = statistics.NormalDist().inv_cdf(1 - _miss(each)) * statistics.stdev(ordered)
+    mean = statistics.fmean(ordered)
+    return mean - off / math.sqrt(len(ordered)), mean + off / math.sqrt(len(ordered))
+
+
+def _spread(each: Facts) -> Ends:
+    ordered = samples_of(each)
+    miss = 100 * _miss(each)
+    return float(np.percentile(ordered, miss)), float(np.percentile(ordered, 100 - miss))
+
+
+def _normal(each: Facts) -> Ends:
+    count, share = each["count"], each["p"] / 100
+    off = statistics.NormalDist().inv_cdf(1 - _miss(each)) * math.sqrt(count * share * (1 - share))
+    return ends(each, (math.floor(count * share - off), math.ceil(count * share + off)))
+
+
+def _range(each: Facts) -> Ends:
+    ordered = samples_of(each)
+    return ordered[0], ordered[-1]
+
+
+END_WAYS: list[tuple[str, Callable[[Facts], Ends]]] = [
+    (SAYS["one-side"], _both_at_once),
+    (SAYS["ranks-from-0"], _one_up),
+    (SAYS["at-most-in-place-of-below"], _one_down),
+    (SAYS["the-upper-end-short"], _high_short),
+    (
+        "the lower end is one sample too high: P(B < rank) has to be small, P(B <= rank) is more",
+        _low_short,
+    ),
+    (
+        "the interval is wider than it need be: take the largest low rank and the smallest high",
+        _wide,
+    ),
+    (SAYS["of-the-mean"], _of_mean),
+    (SAYS["spread-of-the-samples"], _spread),
+    (SAYS["a-normal-curve"], _normal),
+    (SAYS["the-range"], _range),
+]
+
 
 CLEAR = 1e-6
 """By how much a probability has to lie from its limit: no order of sums may decide a rank."""
@@ -50,7 +328,7 @@ def _set(rng: random.Random, counts: tuple[int, int], p: float, level: float) ->
             "level": level,
         }
         miss = (1 - level) / 2
-        tails = intervals.below(results["count"], p)
+        tails = below(results["count"], p)
         if all(abs(tail - miss) > CLEAR and abs(1 - tail - miss) > CLEAR for tail in tails):
             return results
 
@@ -67,18 +345,15 @@ def percentile_words(case: Facts) -> str:
 def judge_percentiles(case: Facts, facts: Facts) -> list[Criterion]:
     """Four criteria: percentiles, intervals, samples too small for one, and whole fleets."""
     response = facts["percentiles"]
-    if strange := next((item for item in response if isinstance(item, str)), None):
-        message = SAYS["no-ends"].format(strange=strange)
-        own = {name: WEIGHTS[name] for name in ("value", "interval", "too small")}
-        rows = not_asked_for(own, message, "not judged", others="not judged")
-        return [*rows, judge_merged(case, facts["merged"])]
+    if odd := not_of_the_form(response, WEIGHTS, SAYS["no-ends"]):
+        return [*odd, judge_merged(case, facts["merged"])]
     pairs = list(zip(case["sets"], response, strict=True))
     large = [(s, e) for s, e in pairs if None not in ends(s)]
     small = [(s, e) for s, e in pairs if None in ends(s)]
     values = ["None" if item["value"] is None else item["value"] for item in response]
-    right = [intervals.value(set_) for set_ in case["sets"]]
+    right = [value(set_) for set_ in case["sets"]]
     labels = [set_label(set_) for set_ in case["sets"]]
-    ways, advice = [intervals.value_ways(set_) for set_ in case["sets"]], intervals.LINEAR
+    ways, advice = [value_ways(set_) for set_ in case["sets"]], LINEAR
     return [
         right_values("value", WEIGHTS["value"], values, right, labels, ways, advice, TOLERANCE),
         among(_judge_ends("interval", large), [s for s, _ in large], case["sets"]),
@@ -119,7 +394,7 @@ def _why_ends(wrong: list[tuple[Facts, tuple[Any, Any]]]) -> str:
             return _UNBOUNDED.format(side=side, found=result, count=item["count"])
     known = [
         (sum(_same(response, some, way(some)) for some, response in wrong), text)
-        for text, way in intervals.END_WAYS
+        for text, way in END_WAYS
         if _same((low, high), item, way(item))
     ]
     if known:
@@ -127,7 +402,7 @@ def _why_ends(wrong: list[tuple[Facts, tuple[Any, Any]]]) -> str:
     for side, result, wanted in zip(("lower", "upper"), (low, high), right, strict=True):
         if result is not None and wanted is None:
             return _UNBOUNDED.format(side=side, found=result, count=item["count"])
-    ordered = intervals.samples_of(item)
+    ordered = samples_of(item)
     if not all(any(near(end, sample, 1e-9) for sample in ordered) for end in (low, high) if end):
         return (
             "an end that holds for any distribution is one of the samples, at a rank that the"

@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import not_asked_for, not_judged
+from utils.labs.criteria import not_judged, not_of_the_form
 from utils.labs.values import Ways, near, right_or_none
 
 SAYS = says("lab13")
@@ -206,11 +206,8 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
     """Two criteria: the number of servers, and the cost of a million items."""
     response, services = facts["said"], case["services"]
     weights = {"servers": 3, "cost": 2}
-    strange = next((item for item in response if isinstance(item, str)), None)
-    if strange is not None:
-        message = SAYS["a-pair"].format(strange=strange)
-        kind = strange.partition(" without")[0]
-        return not_asked_for(weights, message, kind, "a dict of 2", others="not judged")
+    if odd := not_of_the_form(response, weights, SAYS["a-pair"], "a dict of 2"):
+        return odd
     right, labels = [truth(item) for item in services], [label(item) for item in services]
     texts = SAYS["none-everywhere"], SAYS["infinity-for-none"]
     results = []

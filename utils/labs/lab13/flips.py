@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, not_asked_for, not_judged, row
+from utils.labs.criteria import all_right, not_judged, not_of_the_form, row
 
 SAYS = says("lab13")
 
@@ -206,12 +206,9 @@ def ways(question: Facts) -> list[tuple[str, float]]:
 def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
     """Two criteria: the break-even, and the cheaper option below and above it."""
     response = facts["said"]
-    strange = next((item for item in response if isinstance(item, str)), None)
-    if strange is not None:
-        message = SAYS["the-value-alone"].format(strange=strange)
-        kind = strange.partition(" without")[0]
-        weights = {"break-even": 4, "cheaper": 3}
-        return not_asked_for(weights, message, kind, "a dict of 3", others="not judged")
+    weights = {"break-even": 4, "cheaper": 3}
+    if odd := not_of_the_form(response, weights, SAYS["the-value-alone"], "a dict of 3"):
+        return odd
     pairs = list(zip(case["questions"], response, strict=True))
     texts = [_about_value(question, item["at"]) for question, item in pairs]
     rights = [truth(question) for question in case["questions"]]

@@ -2,8 +2,10 @@
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 from utils.course.misconceptions import says
+from utils.facts.records import read_yaml
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for
 from utils.labs.lab13.models import MODELS
@@ -12,47 +14,8 @@ from utils.labs.values import near, right_values
 SAYS = says("lab13")
 
 TOLERANCE = 1e-9
-Ranges = dict[str, list[float]]
 
-BASES: dict[str, dict[str, tuple[float, float, float, float]]] = {
-    "job": {
-        "hours": (40, 400, 0.5, 1.6),
-        "servers": (1, 16, 0.5, 2),
-        "price": (5, 60, 0.5, 1.3),
-        "utilisation": (0.4, 0.8, 0.5, 1.2),
-        "failed_runs": (0.2, 2, 0.1, 2.5),
-        "engineers": (1, 4, 0.5, 2),
-        "weeks": (3, 12, 0.4, 3),
-        "pay_per_week": (2000, 5000, 0.8, 1.3),
-        "runs": (3, 30, 0.2, 3),
-    },
-    "saving": {
-        "hours": (200, 900, 0.8, 1.2),
-        "price": (5, 60, 0.9, 1.15),
-        "hours_between_saves": (3, 6, 0.1, 6),
-        "restart_hours": (0.2, 1, 0.3, 3),
-        "hours_between_failures": (20, 90, 0.4, 3),
-        "write_hours": (0.1, 0.4, 0.3, 3),
-    },
-    "credited": {
-        "hours": (40, 400, 0.6, 1.5),
-        "price": (5, 60, 0.7, 1.3),
-        "utilisation": (0.4, 0.8, 0.6, 1.2),
-        "storage": (20, 900, 0.3, 3),
-        "credits": (6000, 60000, 0.1, 2.5),
-        "operations": (100, 2000, 0.4, 2.5),
-    },
-    "service": {
-        "price": (5, 60, 0.7, 1.3),
-        "items_per_second": (20, 300, 0.1, 3),
-        "peak_to_mean": (1.5, 4, 0.6, 1.8),
-        "throughput": (40, 200, 0.4, 2.5),
-        "load": (0.5, 0.8, 0.6, 1.15),
-        "least_servers": (1, 2, 0.5, 1.5),
-        "spare": (1, 2, 0.5, 2),
-        "egress": (5, 400, 0.2, 4),
-    },
-}
+BASES: dict[str, dict[str, list[float]]] = read_yaml(Path(__file__).with_name("bases.yaml"))
 """Model to its inputs: from where the best guess is drawn, and the widest low and high end, as
 shares of it."""
 

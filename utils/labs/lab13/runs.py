@@ -5,7 +5,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_asked_for, not_judged
+from utils.labs.criteria import criterion, not_judged, not_of_the_form
 from utils.labs.lab13.observe import FACTOR
 from utils.labs.values import Ways, near, right_values
 
@@ -155,11 +155,8 @@ def judge_jobs(case: Facts, facts: Facts) -> list[Criterion]:
     """Four criteria: compute, engineering, total, and how they change with the inputs."""
     jobs, response = case["jobs"], facts["said"]
     weights = {"compute": 3, "engineering": 2, "total": 1, "properties": 1}
-    strange = next((item for item in response if isinstance(item, str)), None)
-    if strange is not None:
-        message = SAYS["the-total-alone"].format(strange=strange)
-        kind = strange.partition(" without")[0]
-        return not_asked_for(weights, message, kind, "a dict of 3", others="not judged")
+    if odd := not_of_the_form(response, weights, SAYS["the-total-alone"], "a dict of 3"):
+        return odd
     labels, rights = [label(job) for job in jobs], [truth(job) for job in jobs]
     results = []
     for part in PARTS:

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from utils.cost.decision import VERDICTS, AnswerError, Answers, Decision, Saving, decide, judged
@@ -11,6 +12,7 @@ from utils.cost.decision.flips import decided
 from utils.cost.decision.questions import QUESTIONS
 from utils.cost.decision.rules import ROWS
 from utils.course.misconceptions import says
+from utils.facts.records import read_yaml
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import about_all, criterion, not_asked_for, not_judged
 from utils.labs.lab14.examples import COSTS, GIVEN
@@ -29,74 +31,13 @@ ASKED = (
 """Fields that are left to the learner."""
 
 FORMS: Mapping[str, Mapping[str, Right]] = {
-    "ferry": {
-        "framework": (("torch.compile",), "plain PyTorch around `torch.compile`"),
-        "kernels": (("none",), "attention is PyTorch's own, and nobody has written a kernel"),
-        "shapes": (("static",), "every sequence is cut to one length"),
-        "deadline_weeks": ((36, 40), SAYS["months-as-weeks"]),
-        "experience": (("another accelerator",), SAYS["no-experience"]),
-        "region": (("us-east-2",), "must stay in us-east-2"),
-        "capacity": (("not asked yet",), SAYS["a-promise-on-the-phone"]),
-        "gate": (("by hand",), SAYS["a-captain-is-a-script"]),
-        "managed": (("not enough",), "Hosted models were tried and invented harbours"),
-    },
-    "quarry": {
-        "framework": (("vLLM",), "behind vLLM"),
-        "kernels": (("none",), "with what vLLM brings and nothing of its own"),
-        "shapes": (("bucketable",), "padded to one of four lengths"),
-        "deadline_weeks": ((20, 20), "in twenty weeks"),
-        "experience": (("none",), "has never ported anything"),
-        "region": (("us-west-2",), "in us-west-2, where the reports must stay"),
-        "capacity": (("Trainium only",), "every request for GPUs was turned down"),
-        "gate": (("automatic",), "A script compares the labels"),
-        "managed": (("not tried",), SAYS["managed-enough"]),
-    },
-    "theatre": {
-        "framework": (("torch.compile",), "PyTorch with `torch.compile`"),
-        "kernels": (("none",), "no kernels of its own or of packages"),
-        "shapes": (("static",), "scenes are cut to one length"),
-        "deadline_weeks": ((50, 53), "There is a year"),
-        "experience": (("Trainium",), "have ported to Trainium before"),
-        "region": (("any",), "in whichever region the theatre likes"),
-        "capacity": (("both",), "Blocks of trn2 and of GPUs are promised in writing"),
-        "gate": (("none",), SAYS["judged-by-somebody"]),
-        "managed": (("not enough",), "none spoke verse"),
-    },
-    "pharmacy": {
-        "framework": (("PyTorch eager",), "eager PyTorch"),
-        "kernels": (("none",), "without kernels of its own or of packages"),
-        "shapes": (("bucketable",), "no prescription is longer than 512 tokens, most are shorter"),
-        "deadline_weeks": ((40, 40), "forty weeks"),
-        "experience": (("another accelerator",), "who have ported to another accelerator"),
-        "region": (("elsewhere",), SAYS["any-region"]),
-        "capacity": (("not asked yet",), "Nobody has asked anyone for machines"),
-        "gate": (("automatic",), "A script scores each model"),
-        "managed": (("not enough",), "may not see the data, so they will not do"),
-    },
-    "railway": {
-        "framework": (("PyTorch eager",), "eager PyTorch"),
-        "kernels": (("known replacements",), SAYS["packages-are-none-of-ours"]),
-        "shapes": (("bucketable",), "rounded up to multiples of 64"),
-        "deadline_weeks": ((6, 6), "ends in six weeks"),
-        "experience": (("none",), "it would be their first, on any accelerator"),
-        "region": (("us-east-2",), "in us-east-2, where the data must stay"),
-        "capacity": (("both",), "Blocks of trn2 and of GPUs are signed"),
-        "gate": (("automatic",), "scored by a script"),
-        "managed": (("not enough",), "A hosted model was tried and failed"),
-    },
-    "brewery": {
-        "framework": (("vLLM",), "behind vLLM"),
-        "kernels": (("none",), "kernels are those that vLLM brings"),
-        "shapes": (("bucketable",), "padded to one of six lengths"),
-        "deadline_weeks": ((30, 30), "in thirty weeks"),
-        "experience": (("Trainium",), "ran the same service on Trainium"),
-        "region": (("us-east-2",), "may not leave us-east-2"),
-        "capacity": (("both",), "trn2 and GPUs are reserved"),
-        "gate": (("automatic",), "A script scores the labels"),
-        "managed": (("not enough",), "Hosted models were too slow"),
-    },
+    name: {
+        field: (tuple(known["right"]), SAYS.get(known["text"], known["text"]))
+        for field, known in form.items()
+    }
+    for name, form in read_yaml(Path(__file__).with_name("forms.yaml")).items()
 }
-"""Case to field to what is right. The quotations stand in the notebook word for word."""
+"""Case to field to what is right."""
 
 CASES = tuple(FORMS)
 ROW_NAMES = tuple(row.name for row in ROWS)

@@ -7,7 +7,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import all_right, not_asked_for, row
+from utils.labs.criteria import all_right, not_of_the_form, row
 
 SAYS = says("lab16")
 
@@ -117,9 +117,9 @@ def incident_words(case: Facts) -> str:
 def judge_postmortems(case: Facts, facts: Facts) -> list[Criterion]:
     """Two criteria: the causes, and when they began."""
     said, incidents = facts["said"], case["incidents"]
-    if strange := next((item for item in said if isinstance(item, str)), None):
-        message = f"`diagnose` returned {strange}: return {{'cause': ..., 'since': ...}}"
-        return not_asked_for(WEIGHTS, message, "not judged", others="not judged")
+    form = "`diagnose` returned {strange}: return {{'cause': ..., 'since': ...}}"
+    if odd := not_of_the_form(said, WEIGHTS, form):
+        return odd
     pairs = list(zip(incidents, said, strict=True))
     causes = [p for p, (right, mine) in enumerate(pairs) if mine["cause"] != right["cause"]]
     minutes = [p for p, (right, mine) in enumerate(pairs) if mine["since"] != right["start"]]

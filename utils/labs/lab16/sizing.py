@@ -9,7 +9,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import not_asked_for
+from utils.labs.criteria import not_of_the_form
 from utils.labs.lab16.replica import serve
 from utils.labs.values import Ways, near, right_or_none
 
@@ -173,9 +173,9 @@ _ADVICE = (
 def judge_capacity(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the replicas, their goodput, and the price of its tokens."""
     services, said = case["services"], facts["said"]
-    if strange := next((item for item in said if isinstance(item, str)), None):
-        message = f"`capacity` returned {strange}: return a dict with {', '.join(WEIGHTS)}"
-        return not_asked_for(WEIGHTS, message, "not judged", others="not judged")
+    form = f"return a dict with {', '.join(WEIGHTS)}"
+    if odd := not_of_the_form(said, WEIGHTS, f"`capacity` returned {{strange}}: {form}"):
+        return odd
     rights = [found(service, smallest(service)) for service in services]
     ways = [
         _ways(service, right) if right["replicas"] else dict.fromkeys(WEIGHTS, ())
