@@ -160,9 +160,12 @@ def none_judged(rows: Sequence[Criterion], message: str = "") -> list[Criterion]
     return [not_judged(item, "" if place else message) for place, item in enumerate(rows)]
 
 
-def at_most(name: str, weight: int, count: int, most: int, message: str) -> Criterion:
-    """Whether something is no more than allowed."""
-    return criterion(name, weight, count <= most, str(count), f"at most {most}", message)
+def at_most(
+    name: str, weight: int, count: float, most: float, message: str, form: str = "{}"
+) -> Criterion:
+    """Whether something is no more than allowed. form: of both numbers, such as "{} rows"."""
+    measured, target = form.format(count), f"at most {form.format(most)}"
+    return criterion(name, weight, count <= most, measured, target, message)
 
 
 def first_of(*checks: tuple[Any, str], otherwise: str = "") -> str:

@@ -7,7 +7,7 @@ writes down beforehand cannot have been computed from them.
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import MOST_ROWS, criterion, part, row
+from utils.labs.criteria import MOST_ROWS, at_most, criterion, part, row
 from utils.labs.packed import unpacked
 
 MOST_BYTES = 2**28
@@ -225,14 +225,17 @@ def close_to(found: np.ndarray, right: np.ndarray) -> bool:
     return bool(abs(found.astype(np.float64) - right).max() <= 2**-6 * abs(right).max())
 
 
+def recognised(
+    found: np.ndarray, ways: Iterable[tuple[str, np.ndarray]], share: float, otherwise: str
+) -> str:
+    """The message to the first array that values are near to: off by at most this share of its
+    largest value. ways: messages and arrays of one shape, computed as they are asked for.
+    """
+    return next(
+        (text for text, way in ways if abs(found - way).max() <= share * abs(way).max()), otherwise
+    )
+
+
 def few_bytes(run: Replayed, limit: float, weight: int, advice: str) -> Criterion:
     """Whether the traffic with HBM is at most `limit` times the least."""
-    traffic = run.traffic
-    return criterion(
-        "HBM traffic",
-        weight,
-        traffic <= limit,
-        f"{traffic:.3g} times the least",
-        f"at most {limit:g} times the least",
-        advice,
-    )
+    return at_most("HBM traffic", weight, run.traffic, limit, advice, "{:.3g} times the least")

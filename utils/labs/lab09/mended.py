@@ -7,7 +7,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion
+from utils.labs.criteria import criterion, not_asked_for
 from utils.labs.lab09.rows import drawn
 from utils.labs.lab09.rules import RULES
 from utils.labs.replayed import farthest, generator, replayed
@@ -34,8 +34,6 @@ RIGHT: dict[str, Any] = {
     "d": lambda x, y: x.T @ y,
 }
 PAIR = "a pair"
-FIRST = ("rule", "a")
-"""What speaks of a fault of them all."""
 TOLERANCE = 2e-6
 """Products of BF16 are exact in FP32; sums of 128 of them lose less than 1e-6 of the largest."""
 
@@ -49,11 +47,8 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
     """Two criteria for each kernel: the broken rule that is named, and the mended kernel."""
     if facts["kind"] != f"a dict of {len(ARGUMENTS)}":
         fault = SAYS["no-dict"].format(kind=facts["kind"])
-        return [
-            criterion(f"{part} {name}", 1, False, "", "", fault if (part, name) == FIRST else "")
-            for name in ARGUMENTS
-            for part in ("rule", "kernel")
-        ]
+        names = [f"{part} {name}" for name in ARGUMENTS for part in ("rule", "kernel")]
+        return not_asked_for(dict.fromkeys(names, 1), fault)
     made = []
     for name in ARGUMENTS:
         result = facts["kernels"].get(name, {"pair": "None"})
@@ -68,14 +63,8 @@ def _named(name: str, found: Facts) -> Criterion:
         message = SAYS["a-rule-without-a-kernel"].format(name=name, pair=found["pair"])
     elif response not in RULES:
         message = SAYS["no-rule-of-the-list"].format(name=name)
-    return criterion(
-        f"rule {name}",
-        1,
-        response in BROKEN_RULE[name],
-        "named" if response in RULES else "",
-        "",
-        message,
-    )
+    measured = "named" if response in RULES else ""
+    return criterion(f"rule {name}", 1, response in BROKEN_RULE[name], measured, "", message)
 
 
 def _mended(name: str, case: Facts, found: Facts) -> Criterion:
@@ -83,9 +72,8 @@ def _mended(name: str, case: Facts, found: Facts) -> Criterion:
     if found["pair"] != PAIR:
         return criterion(label, 1, False, "", "", "")
     if "error" in found:
-        return criterion(
-            label, 1, False, "", "", SAYS["not-mended"].format(name=name, error=found["error"])
-        )
+        text = SAYS["not-mended"].format(name=name, error=found["error"])
+        return criterion(label, 1, False, "", "", text)
     rng = generator(found)
     inputs = tuple(
         drawn(rng, {"rows": shape[0], "columns": shape[1], "dtype": dtype})

@@ -1,4 +1,4 @@
-"""The cases and the judgement of the kernels that go over rows, exercises 1 to 3 of lab 09."""
+"""The cases and the judgement of the kernels that go over rows, exercises 1 to 4 of lab 09."""
 
 import random
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import costs_of, criterion, not_judged
+from utils.labs.criteria import at_most, costs_of, criterion, not_judged
 from utils.labs.replayed import (
     Replayed,
     close_to,
@@ -49,25 +49,13 @@ def judge_norm(case: Facts, facts: Facts) -> list[Criterion]:
     values = right_values(run, right, case["dtype"], TOLERANCE, 5, advice)
     loads = run.bytes_read_of(1) / weight.nbytes
     traffic = (run.hbm_bytes - run.bytes_read_of(1)) / (x.nbytes + run.outputs[0].nbytes)
+    measured = f"{traffic:.3g} times the least, without the weight"
+    target = f"at most {ONCE:g} times the least"
     costs = [
-        criterion(
-            "HBM traffic",
-            2,
-            traffic <= ONCE,
-            f"{traffic:.3g} times the least, without the weight",
-            f"at most {ONCE:g} times the least",
-            SAYS["x-loaded-twice"],
-        ),
-        criterion(
-            "weight loads",
-            1,
-            loads <= TILE,
-            f"{loads:g} rows",
-            f"at most {TILE} rows",
-            SAYS["the-weight-for-every-tile"],
-        ),
+        criterion("HBM traffic", 2, traffic <= ONCE, measured, target, SAYS["x-loaded-twice"]),
+        at_most("weight loads", 1, loads, TILE, SAYS["the-weight-for-every-tile"], "{:g} rows"),
     ]
-    return [values, *costs_of(not (values.passed or values.share), *costs)]
+    return [values, *_costs(values, *costs)]
 
 
 def _norm_advice(run: Replayed, x: np.ndarray, weight: np.ndarray, epsilon: float) -> str:
@@ -144,6 +132,11 @@ def drawn(rng: np.random.Generator, case: Facts, scale: float = 1.0) -> np.ndarr
     return (scale * rng.standard_normal((case["rows"], case["columns"]))).astype(dtype)
 
 
+def _costs(values: Criterion, *costs: Criterion) -> list[Criterion]:
+    """What a kernel costs, which is no merit of one that has no value right."""
+    return costs_of(not (values.passed or values.share), *costs)
+
+
 # Exercise 1: add
 
 ADD_WEIGHTS = {"values": 4, "HBM traffic": 2}
@@ -158,8 +151,7 @@ def judge_add(case: Facts, facts: Facts) -> list[Criterion]:
         return nothing(ADD_WEIGHTS, run.fault, run.detail)
     right = a.astype(np.float64) + b.astype(np.float64)
     values = right_values(run, right, case["dtype"], TOLERANCE, 4, _add_advice(run, a, b))
-    idle = not (values.passed or values.share)
-    return [values, *costs_of(idle, few_bytes(run, ONCE, 2, SAYS["loads-for-nothing"]))]
+    return [values, *_costs(values, few_bytes(run, ONCE, 2, SAYS["loads-for-nothing"]))]
 
 
 def _add_advice(run: Replayed, a: np.ndarray, b: np.ndarray) -> str:
@@ -220,15 +212,10 @@ def judge_transpose(case: Facts, facts: Facts) -> list[Criterion]:
             advice = "each block is transposed where it was: block (i, j) goes to place (j, i)"
     values = right_values(run, right, case["dtype"], 0.0, 4, advice)
     shortest = run.shortest_run
-    runs = criterion(
-        "descriptors",
-        2,
-        shortest >= SMALLEST_RUN,
-        f"runs of {shortest} bytes",
-        f"runs of {SMALLEST_RUN} bytes or more",
-        SAYS["one-descriptor-for-each-element"],
-    )
-    return [values, *costs_of(not (values.passed or values.share), runs)]
+    target, text = f"runs of {SMALLEST_RUN} bytes or more", SAYS["one-descriptor-for-each-element"]
+    passed, measured = shortest >= SMALLEST_RUN, f"runs of {shortest} bytes"
+    runs = criterion("descriptors", 2, passed, measured, target, text)
+    return [values, *_costs(values, runs)]
 
 
 def _blocks_in_place(found: np.ndarray, x: np.ndarray) -> bool:
@@ -252,36 +239,21 @@ def judge_softmax(case: Facts, facts: Facts) -> list[Criterion]:
     if run.fault:
         return nothing(SOFTMAX_WEIGHTS, run.fault, run.detail)
     right = softmax(x)
-    limit = TOLERANCE
-    values = right_values(run, right, case["dtype"], limit, 4, _softmax_advice(run, x))
+    values = right_values(run, right, case["dtype"], TOLERANCE, 4, _softmax_advice(run, x))
     high = large_inputs(x)
     moved = replayed(facts, (high,), "softmax")
-    result = right_values(moved, softmax(high), case["dtype"], limit, 2, "")
-    large = criterion(
-        "large inputs",
-        2,
-        result.passed,
-        result.measured,
-        result.target,
-        SAYS["the-logarithm-of-the-sum-in-the-exponent"]
-        if np.isfinite(moved.outputs[0].astype(np.float64)).all()
-        else SAYS["no-maximum"],
-    )
+    result = right_values(moved, softmax(high), case["dtype"], TOLERANCE, 2, "")
+    finite = np.isfinite(moved.outputs[0].astype(np.float64)).all()
+    advice = SAYS["the-logarithm-of-the-sum-in-the-exponent" if finite else "no-maximum"]
+    large = criterion("large inputs", 2, result.passed, result.measured, result.target, advice)
     passes = engine_passes(run, case)
     return [
         values,
         large if values.passed else not_judged(large),
-        *costs_of(
-            not (values.passed or values.share),
+        *_costs(
+            values,
             few_bytes(run, ONCE, 1, SAYS["stored-and-loaded-on-the-way"]),
-            criterion(
-                "passes",
-                1,
-                passes <= PASSES,
-                f"{passes:.2g}",
-                f"at most {PASSES:g}",
-                SAYS["a-separate-subtraction"],
-            ),
+            at_most("passes", 1, passes, PASSES, SAYS["a-separate-subtraction"], "{:.2g}"),
         ),
     ]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import at_most, criterion, first_of, not_judged
 from utils.labs.lab09.rows import TILE, drawn
 from utils.labs.replayed import Replayed, close_to, generator, nothing, replayed, right_values
 
@@ -47,26 +47,13 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
     slow = SAYS["reduced-along-axis-0"]
     fewer = SAYS["rows-added-by-the-vector-engine"].format(rows=rows, rows_2=case["rows"])
     evicted = _evicted(run)
-    evictions = criterion(
-        "evictions",
-        1,
-        evicted <= most,
-        f"{evicted} columns",
-        f"at most {most} columns",
-        SAYS["stored-straight-from-psum"],
-    )
-    return [
-        values,
-        criterion(
-            "engine",
-            2,
-            rows >= case["rows"] and not others,
-            f"{products} products of {rows} rows" + (f", {others} slow steps" if others else ""),
-            f"products of {case['rows']} rows only",
-            fewer if products and not others else slow,
-        ),
-        evictions if products else not_judged(evictions),
-    ]
+    text = SAYS["stored-straight-from-psum"]
+    evictions = at_most("evictions", 1, evicted, most, text, "{} columns")
+    passed, target = rows >= case["rows"] and not others, f"products of {case['rows']} rows only"
+    measured = f"{products} products of {rows} rows" + f", {others} slow steps" * bool(others)
+    message = fewer if products and not others else slow
+    engine = criterion("engine", 2, passed, measured, target, message)
+    return [values, engine, evictions if products else not_judged(evictions)]
 
 
 def _multiplied(run: Replayed) -> int:
@@ -106,21 +93,24 @@ def _advice(run: Replayed, x: np.ndarray) -> str:
     right = wide.sum(axis=0, keepdims=True)
     if result.shape != right.shape or not np.isfinite(result).all():
         return general
-    close: dict[str, Any] = {"atol": 1e-3 * float(abs(wide).sum(axis=0).max())}
+    near = 1e-3 * float(abs(wide).sum(axis=0).max())
     starts = range(0, len(x), TILE)
     tiles = [wide[start : start + TILE].sum(axis=0) for start in starts]
-    if len(tiles) > 1 and np.allclose(result[0], tiles[-1], **close):
-        return SAYS["a-new-psum-tile-for-each-tile-of-rows"]
-    if len(tiles) > 1 and np.allclose(result[0], sum(tiles[:-1]), **close):
-        return SAYS["whole-tiles-only-2"]
-    if len(tiles) > 1 and np.allclose(result[0], tiles[0], **close):
-        return "only the first tile of rows is in the result: accumulate over the tiles"
-    if np.allclose(result[0], wide.mean(axis=0), **close):
-        return "this is the mean of each column"
+    some = len(tiles) > 1
     second = right[:, COLUMNS : 2 * COLUMNS]
-    both = second + right[:, : second.shape[1]]
-    if second.size and np.allclose(result[:, COLUMNS : 2 * COLUMNS], both, **close):
-        return SAYS["one-psum-tile-for-all-blocks"]
-    if close_to(result, right):
-        return "close, but a step on the way has fewer bits: keep x, the ones and the sums in FP32"
-    return general
+    both, there = second + right[:, : second.shape[1]], result[:, COLUMNS : 2 * COLUMNS]
+    first = "only the first tile of rows is in the result: accumulate over the tiles"
+
+    def is_near(found: np.ndarray, way: Any) -> bool:
+        return np.allclose(found, way, atol=near)
+
+    return first_of(
+        (some and is_near(result[0], tiles[-1]), SAYS["a-new-psum-tile-for-each-tile-of-rows"]),
+        (some and is_near(result[0], sum(tiles[:-1])), SAYS["whole-tiles-only-2"]),
+        (some and is_near(result[0], tiles[0]), first),
+        (is_near(result[0], wide.mean(axis=0)), "this is the mean of each column"),
+        (second.size and is_near(there, both), SAYS["one-psum-tile-for-all-blocks"]),
+        (close_to(result, right),
+         "close, but a step on the way has fewer bits: keep x, the ones and the sums in FP32"),
+        otherwise=general,
+    )  # fmt: skip

@@ -5,7 +5,7 @@ import random
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion
+from utils.labs.criteria import criterion, not_asked_for
 from utils.labs.lab10.reading import ACTIONS, summary
 
 SAYS = says("lab10")
@@ -75,10 +75,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
     right, text = truths(case), facts["said"]
     if text is None or len(text) != len(right):
         fault = SAYS["one-word"].format(kind=facts["kind"], right=len(right))
-        return [
-            criterion(f"{name}", 1, False, "", "", "" if place else fault)
-            for place, name in enumerate(ACTIONS)
-        ]
+        return not_asked_for(dict.fromkeys(ACTIONS, 1), fault)
     strange = [item for item in text if item not in ACTIONS]
     made: list[Criterion] = []
     for name in ACTIONS:
@@ -94,18 +91,11 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
                 value=missed[0], value_2=text[missed[0]], value_3=LOOK[name]
             )
         elif wrongly:
-            message = (
-                f"profile {wrongly[0]} is none, it is {right[wrongly[0]]}: "
-                f"{LOOK[right[wrongly[0]]]}"
-            )
+            is_of = right[wrongly[0]]
+            message = f"profile {wrongly[0]} is none, it is {is_of}: {LOOK[is_of]}"
+        count, many = right.count(name), f", {len(wrongly)} too many" * bool(wrongly)
+        good = not missed and not wrongly
         made.append(
-            criterion(
-                name,
-                1,
-                not missed and not wrongly,
-                f"{hit} of {right.count(name)}" + f", {len(wrongly)} too many" * bool(wrongly),
-                f"{right.count(name)} of {right.count(name)}",
-                message,
-            )
+            criterion(name, 1, good, f"{hit} of {count}{many}", f"{count} of {count}", message)
         )
     return made

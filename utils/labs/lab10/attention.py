@@ -1,16 +1,17 @@
 """The cases and the judgement of attention, exercise 6 of lab 10."""
 
 import random
+from collections.abc import Iterator
 
 import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, not_judged
+from utils.labs.criteria import criterion
 from utils.labs.lab10 import timed
 from utils.labs.lab10.bounds import DEPTH, SIZE, attention_sizes, over_bound
 from utils.labs.lab10.timed import case_of, drawn, on_one_core, why
-from utils.labs.replayed import Replayed, generator, nothing, right_values
+from utils.labs.replayed import Replayed, generator, nothing, recognised, right_values
 
 SAYS = says("lab10")
 
@@ -59,12 +60,10 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
         reason = why(run)
     rest = [timed.traffic(run, case, TRAFFIC, 1, SAYS["scores-through-hbm"])]
     for name, (limit, weight) in STEPS.items():
-        rest.append(
-            timed.at_most(name, case, ratio, limit, weight, "{:.2f} times the bound", reason)
-        )
+        rest.append(timed.at_most(name, case, ratio, limit, weight, timed.OVER, reason))
         # One reason for the first step that is not reached is enough.
         reason = reason * (ratio <= limit)
-    return [values, large, *(item if good else not_judged(item) for item in rest)]
+    return [values, large, *timed.if_right(good, rest)]
 
 
 def softmax_v(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -105,14 +104,8 @@ def _large(
     run = on_one_core(facts, (q, k, v), "attention")
     result = right_values(run, softmax_v(q, k, v), "bfloat16", TOLERANCE, 1, "")
     message = SAYS["no-maximum"]
-    return criterion(
-        "large inputs",
-        1,
-        result.passed and values.passed,
-        result.measured,
-        result.target,
-        message if values.passed else "",
-    )
+    passed, message = result.passed and values.passed, message if values.passed else ""
+    return criterion("large inputs", 1, passed, result.measured, result.target, message)
 
 
 def _advice(run: Replayed, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> str:
@@ -120,28 +113,23 @@ def _advice(run: Replayed, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> str:
     result = run.outputs[0].astype(np.float64)
     if result.shape != v.shape or not np.isfinite(result).all():
         return general
-    right = softmax_v(q, k, v)
+    return recognised(result, _ways(q, k, v), 0.05, general)
 
-    def near(other: np.ndarray) -> bool:
-        return bool(abs(result - other).max() <= 0.05 * abs(other).max())
 
-    root = np.float32(DEPTH**0.5)
+def _ways(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """What is computed by mistake, with the words for it."""
+    wide, root = v.astype(np.float32), np.float32(DEPTH**0.5)
     scores = (q.astype(np.float32).T @ k.astype(np.float32)) / root
-    power = np.exp(scores - scores.max(axis=1, keepdims=True))
-    if near(right):
-        return "close: keep scores, their maximum, the sum and the result in FP32"
-    if near(power @ v.astype(np.float32)):
-        return SAYS["not-divided"]
-    hot = np.exp((scores - scores.max(axis=1, keepdims=True)) * root)
-    if near((hot @ v.astype(np.float32)) / hot.sum(axis=1, keepdims=True)):
-        return SAYS["moving-and-stationary-exchanged"]
-    turned = power / power.sum(axis=0, keepdims=True)
-    if near(turned @ v.astype(np.float32)):
-        return "the sum is over the queries: each query's weights, over all keys, sum to 1"
-    others = np.exp(scores.T - scores.max(axis=0)[:, None])
-    if near((others @ v.astype(np.float32)) / others.sum(axis=1, keepdims=True)):
-        return SAYS["queries-and-keys-exchanged"]
-    cold = np.exp((scores - scores.max(axis=1, keepdims=True)) / root)
-    if near((cold @ v.astype(np.float32)) / cold.sum(axis=1, keepdims=True)):
-        return SAYS["divided-by-d"]
-    return general
+    below = scores - scores.max(axis=1, keepdims=True)
+    power = np.exp(below)
+
+    def mean(weights: np.ndarray) -> np.ndarray:
+        return (weights @ wide) / weights.sum(axis=1, keepdims=True)
+
+    yield "close: keep scores, their maximum, the sum and the result in FP32", softmax_v(q, k, v)
+    yield SAYS["not-divided"], power @ wide
+    yield SAYS["moving-and-stationary-exchanged"], mean(np.exp(below * root))
+    over_queries = "the sum is over the queries: each query's weights, over all keys, sum to 1"
+    yield over_queries, power / power.sum(axis=0, keepdims=True) @ wide
+    yield SAYS["queries-and-keys-exchanged"], mean(np.exp(scores.T - scores.max(axis=0)[:, None]))
+    yield SAYS["divided-by-d"], mean(np.exp(below / root))

@@ -1,15 +1,15 @@
 """The cases and the judgement of the convolution with pooling, exercise 4 of lab 10."""
 
 import random
+from collections.abc import Iterator
 
 import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import not_judged
 from utils.labs.lab10 import timed
 from utils.labs.lab10.timed import case_of, drawn, on_one_core, why
-from utils.labs.replayed import Replayed, generator, nothing, right_values
+from utils.labs.replayed import Replayed, generator, nothing, recognised, right_values
 
 SAYS = says("lab10")
 
@@ -61,9 +61,9 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
         reason = why(run) if slower > SLOWER else ""
     rest = [
         timed.traffic(run, case, TRAFFIC, 2, SAYS["a-load-for-each-tap"]),
-        timed.at_most("over the bound", case, slower, SLOWER, 2, "{:.2f} times the bound", reason),
+        timed.at_most("over the bound", case, slower, SLOWER, 2, timed.OVER, reason),
     ]
-    return [values, *(item if values.passed else not_judged(item) for item in rest)]
+    return [values, *timed.if_right(values.passed, rest)]
 
 
 def bound(case: Facts) -> float:
@@ -98,42 +98,32 @@ def _advice(run: Replayed, x: np.ndarray, w: np.ndarray, bias: np.ndarray, sums:
         "sum over i, j and channels of x[c, y + i, z + j] * w[i, j, c, o], plus bias[o]; then the "
         "largest of each 2 x 2"
     )
-    result = run.outputs[0].astype(np.float64)
-    column, best = bias[:, None, None], pooled(sums)
-    if result.shape != best.shape:
-        if result.shape == sums.shape:
-            return "the result is not pooled: each square of 2 x 2 becomes its largest value"
+    result, column = run.outputs[0].astype(np.float64), bias[:, None, None]
+    if result.shape == sums.shape:
+        return "the result is not pooled: each square of 2 x 2 becomes its largest value"
+    if result.shape != pooled(sums).shape or not np.isfinite(result).all():
         return general
-    if not np.isfinite(result).all():
-        return general
-    much = float(abs(best + column).max())
+    return recognised(result, _ways(x, w, column, sums), 0.02, general)
 
-    def near(other: np.ndarray) -> bool:
-        return bool(abs(result - other).max() <= 0.02 * much)
 
+def _ways(
+    x: np.ndarray, w: np.ndarray, column: np.ndarray, sums: np.ndarray
+) -> Iterator[tuple[str, np.ndarray]]:
+    """What is computed by mistake, with the words for it."""
     outputs, high, wide = sums.shape
-    squares = sums.reshape(outputs, high // 2, 2, wide // 2, 2)
-    if near(best + column):
-        return SAYS["maxima-in-bf16"]
-    if near(best):
-        return SAYS["no-bias"]
-    if near(squares.mean(axis=(2, 4)) + column):
-        return SAYS["the-mean"]
-    if near(squares[:, :, 0, :, 0] + column):
-        return "this takes the first of each square: take the largest of the four"
-    if near(squares[:, :, :, :, 0].max(axis=2) + column):
-        return SAYS["pooled-over-rows-only"]
-    if near(squares[:, :, 0].max(axis=3) + column):
-        return "only the columns of each square are compared: compare the rows too"
-    if near(pooled(convolved(x, w, flip=True)) + column):
-        return SAYS["the-courses-own-kernel"]
-    if near(pooled(convolved(x, w.transpose(1, 0, 2, 3))) + column):
-        return SAYS["rows-and-columns-of-the-taps-exchanged"]
-    if near(-pooled(-sums) + column):
-        return SAYS["the-smallest"]
-    if near(np.maximum(best + column, 0)):
-        return SAYS["a-relu-that-nobody-asked-for"]
+    best, squares = pooled(sums), sums.reshape(outputs, high // 2, 2, wide // 2, 2)
+    yield SAYS["maxima-in-bf16"], best + column
+    yield SAYS["no-bias"], best
+    yield SAYS["the-mean"], squares.mean(axis=(2, 4)) + column
+    first = "this takes the first of each square: take the largest of the four"
+    yield first, squares[:, :, 0, :, 0] + column
+    yield SAYS["pooled-over-rows-only"], squares[:, :, :, :, 0].max(axis=2) + column
+    columns = "only the columns of each square are compared: compare the rows too"
+    yield columns, squares[:, :, 0].max(axis=3) + column
+    yield SAYS["the-courses-own-kernel"], pooled(convolved(x, w, flip=True)) + column
+    turned = pooled(convolved(x, w.transpose(1, 0, 2, 3)))
+    yield SAYS["rows-and-columns-of-the-taps-exchanged"], turned + column
+    yield SAYS["the-smallest"], -pooled(-sums) + column
+    yield SAYS["a-relu-that-nobody-asked-for"], np.maximum(best + column, 0)
     last = w[2, 2].astype(np.float32).T @ x[:, 2:, 2:].astype(np.float32).reshape(len(x), -1)
-    if near(pooled(last.reshape(sums.shape)) + column):
-        return SAYS["a-new-psum-tile-for-each-tap"]
-    return general
+    yield SAYS["a-new-psum-tile-for-each-tap"], pooled(last.reshape(sums.shape)) + column

@@ -6,11 +6,10 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import not_judged
 from utils.labs.lab10 import timed
 from utils.labs.lab10.reading import over_least
 from utils.labs.lab10.timed import case_of, drawn, on_one_core, why
-from utils.labs.replayed import Replayed, generator, nothing, right_values
+from utils.labs.replayed import Replayed, generator, nothing, recognised, right_values
 
 SAYS = says("lab10")
 
@@ -59,7 +58,7 @@ def judge_traffic(case: Facts, facts: Facts) -> list[Criterion]:
         return nothing(WEIGHTS, run.fault, run.detail)
     assert values is not None
     result = timed.traffic(run, case, TRAFFIC, 2, _traffic_advice(run, case))
-    return [values, result if values.passed else not_judged(result)]
+    return [values, *timed.if_right(values.passed, [result])]
 
 
 def judge_fast(case: Facts, facts: Facts) -> list[Criterion]:
@@ -72,14 +71,13 @@ def judge_fast(case: Facts, facts: Facts) -> list[Criterion]:
     if case["timed"] and values.passed:
         reached = mfu(case, run)
         reason = why(run) if reached < GOOD_MFU else ""
+    more = reason * (reached >= SOME_MFU)
     rest = [
         timed.traffic(run, case, LEAST_TRAFFIC, 2, _traffic_advice(run, case)),
         timed.at_least("MFU, some", case, reached, SOME_MFU, 2, "{:.2f}", reason),
-        timed.at_least(
-            "MFU, good", case, reached, GOOD_MFU, 2, "{:.2f}", reason * (reached >= SOME_MFU)
-        ),
+        timed.at_least("MFU, good", case, reached, GOOD_MFU, 2, "{:.2f}", more),
     ]
-    return [values, *(item if values.passed else not_judged(item) for item in rest)]
+    return [values, *timed.if_right(values.passed, rest)]
 
 
 def mfu(case: Facts, run: Replayed) -> float:
@@ -121,16 +119,13 @@ def _advice(run: Replayed, a: np.ndarray, b: np.ndarray, right: np.ndarray) -> s
     result = run.outputs[0]
     if result.shape != right.shape:
         return general
-    wide, much = result.astype(np.float32), float(abs(right).max())
-
-    def near(other: np.ndarray, limit: float = 0.02) -> bool:
-        return bool(abs(wide - other).max() <= limit * much)
-
-    if near(right):
-        return SAYS["sums-in-bf16"]
     first, last = a[:128].astype(np.float32), a[-128:].astype(np.float32)
-    if len(a) > 128 and near(last.T @ b[-128:].astype(np.float32)):
-        return SAYS["a-new-psum-tile-for-each-tile-of-k"]
-    if len(a) > 128 and near(first.T @ b[:128].astype(np.float32)):
-        return SAYS["the-first-tile-of-k-only"]
-    return general
+    ways = [(SAYS["sums-in-bf16"], right)]
+    if len(a) > 128:
+        of_last, of_first = (
+            last.T @ b[-128:].astype(np.float32),
+            first.T @ b[:128].astype(np.float32),
+        )
+        ways += [(SAYS["a-new-psum-tile-for-each-tile-of-k"], of_last)]
+        ways += [(SAYS["the-first-tile-of-k-only"], of_first)]
+    return recognised(result.astype(np.float32), ways, 0.02, general)

@@ -8,7 +8,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion
+from utils.labs.criteria import criterion, not_judged
 from utils.labs.lab10.reading import moved, over_least, waited
 from utils.labs.replayed import Replayed, replayed
 
@@ -188,17 +188,29 @@ def at_least(
     name: str, case: Facts, value: float, limit: float, weight: int, text: str, message: str
 ) -> Criterion:
     """Whether a figure is at least its limit, where a case is timed. text: formats a figure."""
-    target = f"at least {text.format(limit)}"
-    if not case["timed"]:
-        return criterion(name, weight, True, LATER, target, "")
-    return criterion(name, weight, value >= limit, text.format(value), target, message)
+    return _compared(value >= limit, "at least", name, case, value, limit, weight, text, message)
 
 
 def at_most(
     name: str, case: Facts, value: float, limit: float, weight: int, text: str, message: str
 ) -> Criterion:
     """Whether a figure is at most its limit, where a case is timed. text: formats a figure."""
-    target = f"at most {text.format(limit)}"
+    return _compared(value <= limit, "at most", name, case, value, limit, weight, text, message)
+
+
+def _compared(
+    passed: bool, how: str, name: str, case: Facts, value: float, limit: float, weight: int,
+    text: str, message: str,
+) -> Criterion:  # fmt: skip
+    target = f"{how} {text.format(limit)}"
     if not case["timed"]:
         return criterion(name, weight, True, LATER, target, "")
-    return criterion(name, weight, value <= limit, text.format(value), target, message)
+    return criterion(name, weight, passed, text.format(value), target, message)
+
+
+OVER = "{:.2f} times the bound"
+
+
+def if_right(right: bool, costs: list[Criterion]) -> list[Criterion]:
+    """What a kernel costs, which is judged only of a right one."""
+    return costs if right else [not_judged(item) for item in costs]

@@ -62,42 +62,29 @@ def judge_lora(case: Facts, facts: Facts) -> list[Criterion]:
     sizes = [model.get_submodule(group[0]) for group in groups]
     right = sum(case["rank"] * (size.in_features + size.out_features) for size in sizes)
     result, unfrozen = facts["trainable"], facts["unfrozen"]
-    share = criterion(
-        "trainable",
-        1,
-        result == right and not unfrozen,
-        times(result, "parameter"),
-        str(right),
-        SAYS["nothing-frozen"].format(value=unfrozen[0])
-        if unfrozen
-        else SAYS["a-bias-in-the-adapter"],
-    )
-    start = criterion(
-        "output at the start",
-        1,
-        _small(facts["start_off"]),
-        _distance(facts["start_off"]),
-        f"within {TOLERANCE:g}",
-        SAYS["both-at-random"]
-        if not isinstance(facts["start_off"], str)
-        else f"the model returned {facts['start_off']} in place of its output",
-    )
+    message = SAYS["a-bias-in-the-adapter"]
+    if unfrozen:
+        message = SAYS["nothing-frozen"].format(value=unfrozen[0])
+    passed, measured = result == right and not unfrozen, times(result, "parameter")
+    share = criterion("trainable", 1, passed, measured, str(right), message)
+    off, target, message = facts["start_off"], f"within {TOLERANCE:g}", SAYS["both-at-random"]
+    if isinstance(off, str):
+        message = f"the model returned {off} in place of its output"
+    start = criterion("output at the start", 1, _small(off), _distance(off), target, message)
     idle = [group[0] for group in groups if not facts["learning"].get(group[0])]
     alike = [group[0] for group in groups if facts["ranks"].get(group[0], 0) < case["rank"]]
     stray = facts["base_gradients"]
-    gradients = criterion(
-        "gradients",
-        2,
-        not idle and not stray and not alike,
-        f"{times(stray, 'given parameter')} with one, {times(len(idle), 'adapter')} without",
-        "adapters only",
-        "a parameter of the given model has a gradient: requires_grad_(False) keeps autograd from"
-        " computing and storing it"
-        if stray
-        else SAYS["both-at-zero"].format(value=idle[0])
-        if idle
-        else SAYS["rows-that-are-alike"].format(value=(alike or ["-"])[0]),
-    )
+    message = SAYS["rows-that-are-alike"].format(value=(alike or ["-"])[0])
+    if stray:
+        message = (
+            "a parameter of the given model has a gradient: requires_grad_(False) keeps autograd"
+            " from computing and storing it"
+        )
+    elif idle:
+        message = SAYS["both-at-zero"].format(value=idle[0])
+    passed = not idle and not stray and not alike
+    measured = f"{times(stray, 'given parameter')} with one, {times(len(idle), 'adapter')} without"
+    gradients = criterion("gradients", 2, passed, measured, "adapters only", message)
     scaling = _scaling(case, facts, groups, model)
     merged = _merge(facts)
     if "lora" not in facts["layers"].values() or facts["peft"]:
@@ -123,14 +110,8 @@ def _layers(case: Facts, facts: Facts, wanted: set[str]) -> Criterion:
     elif facts["layers"]["shared"] != "True":
         message = SAYS["a-shared-layer-twice"]
     done = len(wanted) - len(missing)
-    return criterion(
-        "layers",
-        2,
-        not message,
-        f"{done} of {len(wanted)} places",
-        "all named, no others, shared ones still shared",
-        message,
-    )
+    measured, target = f"{done} of {len(wanted)} places", "all named, no others, shared ones still"
+    return criterion("layers", 2, not message, measured, f"{target} shared", message)
 
 
 def _scaling(case: Facts, facts: Facts, groups: list[list[str]], model: Any) -> Criterion:

@@ -1,11 +1,20 @@
 """The cases and the judgement of the two training loops, exercises 2 and 3 of lab 11."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import criterion, did_nothing, executions, not_judged, right_numbers, times
+from utils.labs.criteria import (
+    at_most,
+    criterion,
+    did_nothing,
+    executions,
+    not_judged,
+    right_numbers,
+    times,
+)
 from utils.labs.lab11 import truth, tuned
 
 SAYS = says("lab11")
@@ -73,32 +82,13 @@ def judge_tuning(case: Facts, facts: Facts) -> list[Criterion]:
         "losses", 3, facts["returned"], right, known, advice, ("fine_tune", "batch"), TOLERANCE
     )
     most = steps * largest[0] * largest[1]
-    entered = criterion(
-        "tokens",
-        1,
-        targets <= places <= most,
-        times(places, "token"),
-        f"{targets} to {most}",
-        SAYS["sentences-are-cut"]
-        if places < targets
-        else SAYS["padded-to-a-hundred"].format(rows=largest[0], longest=largest[1]),
-    )
-    ran = executions(
-        "one execution a step",
-        1,
-        {"steps": _asked(facts, steps)},
-        facts,
-        steps + 2,
-        "End each step with torch_xla.sync()",
-    )
-    compiled = criterion(
-        "compiles",
-        3,
-        facts["compiles"] <= MOST_COMPILES_TUNING,
-        _compiles(facts),
-        f"at most {MOST_COMPILES_TUNING}",
-        _tuning_advice(facts),
-    )
+    padded = SAYS["padded-to-a-hundred"].format(rows=largest[0], longest=largest[1])
+    message = SAYS["sentences-are-cut"] if places < targets else padded
+    measured, passed = times(places, "token"), targets <= places <= most
+    entered = criterion("tokens", 1, passed, measured, f"{targets} to {most}", message)
+    advice, asked = "End each step with torch_xla.sync()", {"steps": _asked(facts, steps)}
+    ran = executions("one execution a step", 1, asked, facts, steps + 2, advice)
+    compiled = compiles_at_most(3, MOST_COMPILES_TUNING, facts, _tuning_advice(facts))
     rows = [losses, entered, ran, compiled]
     if fault := _not_the_model(facts, losses, model, tuned.batches(case)[0], TOLERANCE):
         return _nothing_counts(rows, fault)
@@ -174,31 +164,14 @@ def judge_accumulating(case: Facts, facts: Facts) -> list[Criterion]:
     losses = right_numbers(
         "losses", 3, facts["returned"], right, known, advice, ("accumulate", "step"), TOLERANCE
     )
-    ran = executions(
-        "one by one",
-        2,
-        {"steps": _asked(facts, micros)},
-        facts,
-        micros + 2 * steps + 1,
-        "End each micro-batch with torch_xla.sync(): what it holds is freed then",
-    )
+    advice = "End each micro-batch with torch_xla.sync(): what it holds is freed then"
+    asked = {"steps": _asked(facts, micros)}
+    ran = executions("one by one", 2, asked, facts, micros + 2 * steps + 1, advice)
     if not did_nothing(facts) and facts["steps"] != micros and not facts["returned"]["stopped"]:
-        ran = criterion(
-            ran.name,
-            ran.weight,
-            False,
-            ran.measured,
-            ran.target,
-            SAYS["all-at-once"].format(times=times(facts["steps"], "time"), micros=micros),
-        )
-    compiled = criterion(
-        "compiles",
-        2,
-        facts["compiles"] <= MOST_COMPILES_ACCUMULATING,
-        _compiles(facts),
-        f"at most {MOST_COMPILES_ACCUMULATING}",
-        SAYS["only-real-tokens"],
-    )
+        began = times(facts["steps"], "time")
+        message = SAYS["all-at-once"].format(times=began, micros=micros)
+        ran = replace(ran, passed=False, message=message)
+    compiled = compiles_at_most(2, MOST_COMPILES_ACCUMULATING, facts, SAYS["only-real-tokens"])
     rows = [losses, ran, compiled]
     probe = tuned.sentences(case["seed"], [9, 5])
     if fault := _not_the_model(facts, losses, model, probe, TOLERANCE):
@@ -223,9 +196,11 @@ def _size(shape: list[int]) -> int:
     return shape[0] * shape[1] if len(shape) == 2 else 0
 
 
-def _compiles(facts: Facts) -> str:
-    more = facts["returned"]["stopped"]
-    return f"{facts['compiles']} or more" if more else str(facts["compiles"])
+def compiles_at_most(weight: int, most: int, facts: Facts, message: str) -> Criterion:
+    """Whether an answer compiled no more than allowed; one that was stopped may have had more."""
+    result = at_most("compiles", weight, facts["compiles"], most, message)
+    more = " or more" * facts["returned"]["stopped"]
+    return replace(result, measured=f"{result.measured}{more}")
 
 
 def _not_the_model(

@@ -1,11 +1,13 @@
 """The cases and the judgement of adapters that change places, exercise 5 of lab 11."""
 
 import random
+from dataclasses import replace
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, did_nothing, not_judged, right_numbers, times
 from utils.labs.lab11 import truth
+from utils.labs.lab11.loops import compiles_at_most
 
 SAYS = says("lab11")
 
@@ -62,24 +64,11 @@ def judge_swaps(case: Facts, facts: Facts) -> list[Criterion]:
         SAYS["no-factor"]: truth.served(case, scaled=False),
         SAYS["what-is-left-over"]: truth.served(case, left_over=True),
     }
-    losses = right_numbers(
-        "losses",
-        3,
-        facts["returned"],
-        right,
-        known,
-        SAYS["another-loss"],
-        ("serve", "request"),
-        TOLERANCE,
-    )
-    compiled = criterion(
-        "compiles",
-        2,
-        facts["compiles"] <= shapes,
-        f"{facts['compiles']} or more" if facts["returned"]["stopped"] else str(facts["compiles"]),
-        f"{shapes}, one for each shape",
-        SAYS["slots-of-its-own-rank"],
-    )
+    told, advice = facts["returned"], SAYS["another-loss"]
+    of = ("serve", "request")
+    losses = right_numbers("losses", 3, told, right, known, advice, of, TOLERANCE)
+    compiled = compiles_at_most(2, shapes, facts, SAYS["slots-of-its-own-rank"])
+    compiled = replace(compiled, target=f"{shapes}, one for each shape")
     kept = criterion("one base", 1, not (fault := _base(facts)), "", "", fault)
     rows = [losses, compiled, kept]
     if facts["returned"]["stopped"]:

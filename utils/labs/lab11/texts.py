@@ -6,6 +6,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, did_nothing, not_judged, times
 from utils.labs.lab11.decoder import IDS
+from utils.labs.lab11.loops import compiles_at_most
 from utils.labs.lab11.truth import written
 
 SAYS = says("lab11")
@@ -65,14 +66,8 @@ def judge_texts(case: Facts, facts: Facts) -> list[Criterion]:
         else SAYS["without-a-cache"].format(BUCKET=BUCKET),
     )
     one_by_one = _executions(case, facts)
-    compiled = criterion(
-        "compiles",
-        2,
-        facts["compiles"] <= MOST_COMPILES,
-        f"{facts['compiles']} or more" if stopped else str(facts["compiles"]),
-        f"at most {MOST_COMPILES}",
-        SAYS["read-and-no-sync"] if facts["grows"] else SAYS["the-cache-grows"],
-    )
+    message = SAYS["read-and-no-sync" if facts["grows"] else "the-cache-grows"]
+    compiled = compiles_at_most(2, MOST_COMPILES, facts, message)
     rows = [tokens, cached, one_by_one, compiled]
     if did_nothing(facts):
         return [tokens, *map(not_judged, rows[1:])]
