@@ -1,6 +1,5 @@
 """Grading: reading submissions, their answers, marking, the gradebook and the reports."""
 
-import ast
 import csv
 import json
 import os
@@ -18,7 +17,6 @@ from typing import Any
 import pytest
 
 import utils.labs
-from tests.browser import launched, violations
 from tests.labs import hostile
 from tests.labs.cells import right_ways
 from utils.cli.commands import grade as command
@@ -27,7 +25,6 @@ from utils.labs import Criterion, Verdict
 from utils.labs.grading import (
     answers,
     batch,
-    confine,
     folders,
     lab,
     marking,
@@ -269,18 +266,6 @@ def test_a_notebook_of_something_else_is_refused(lab99: lab.Lab) -> None:
         answers.choose([File("a.ipynb", other)], lab99)
 
 
-def test_the_example_assignments_of_nbgrader_are_not_this_lab(lab99: lab.Lab) -> None:
-    """Notebooks that nobody here wrote, with graded cells of their own."""
-    import nbgrader
-
-    docs = Path(nbgrader.__file__).parent / "docs"
-    examples = sorted((docs / "source" / "user_guide" / "source").glob("*/*.ipynb"))
-    assert len(examples) >= 4
-    for path in examples:
-        with pytest.raises(NotANotebook, match="holds nothing of lab99"):
-            answers.choose([File(path.name, path.read_bytes())], lab99)
-
-
 def test_which_lab_a_folder_is_about() -> None:
     one, two = b'check(\\"lab03.ex1\\")', b'"id": "lab04.ex1"'
     assert answers.lab_of([one, one, two], ["lab03", "lab04"]) == "lab03"
@@ -432,36 +417,6 @@ def test_a_long_text_of_an_observation_is_not_shown_in_part(
     )
     mark = marked(lab99, attempt_of({"facts": {"kind": secret}}))
     assert mark.criteria[0].message == "returned (not shown): return a number"
-
-
-def test_what_lab_03_measures_is_shown() -> None:
-    """Of the benchmark; the other exercises are graded below."""
-    from utils.labs.lab03 import bench
-
-    rng = random.Random(1)
-    facts = {"log": "fscsc", "returned": {"kind": "a list of 2", "items": [0.002, 0.1]}}
-    measured = [
-        c.measured for case in bench.bench_cases(rng) for c in bench.judge_bench(case, facts)
-    ]
-    assert len(measured) > 10
-    assert [text for text in measured if not shown.known(text)] == []
-
-
-def test_a_sandbox_sees_no_judgement() -> None:
-    utils_folder = hostile.REPOSITORY / "utils"
-    lab03 = lab.load(hostile.REPOSITORY, "lab03")
-    shown_modules = confine.exercise_modules(lab03, utils_folder)
-    names = {str(path) for path in shown_modules}
-    for name in ("__init__", "plain", "lab03/__init__", "training", "watch", "lab03/observe"):
-        assert f"labs/{name}.py" in names
-    own = [path for path in shown_modules if path.parent.name == "lab03"]
-    for path in own:
-        for node in ast.walk(ast.parse((utils_folder / path).read_text())):
-            name = getattr(node, "name", None) or getattr(node, "id", "")
-            assert not re.match(r"_?(judge|cases)|.*_cases$", name, re.IGNORECASE), (path, name)
-    mounted = confine.mounts(lab03, hostile.REPOSITORY)
-    for hidden in ("lab03/judge", "lab03/bench", "labs/criteria", "labs/truth"):
-        assert not any(str(word).endswith(f"{hidden}.py") for word in mounted)
 
 
 @pytest.mark.parametrize(
@@ -693,22 +648,6 @@ def test_an_exercise_that_tells_nobody_apart_is_seen(lab99: lab.Lab) -> None:
         other.points["ex1"] = 0
     assert about(rows)[0]["discrimination"] == pytest.approx(3**-0.5)
     assert about(rows[:9])[0]["discrimination"] is None
-
-
-def test_pages_shut_nobody_out(graded: Graded) -> None:
-    with launched() as browser:
-        page = browser.new_page()
-        for name in ("class.html", "similar.html", "reports/ann.html", "reports/nobody.html"):
-            page.goto((graded.out / name).as_uri())
-            assert violations(page) == set(), name
-
-
-def test_reports_do_not_name_hidden_inputs(graded: Graded) -> None:
-    hidden = marking.cases("lab99.ex1", "s")
-    assert str(hidden[0]) in graded.rows["=bob"].marks[0].private
-    for path in graded.out.rglob("*"):
-        if path.suffix in (".html", ".csv", ".ipynb"):
-            assert str(hidden[0]) not in path.read_text()
 
 
 def nbgrader(out: Path, home: Path, *words: object) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.labs.cells import run_cell
 from tests.labs.lab99 import course as lab99
+from utils.facts.records import read_yaml
 from utils.labs import observe_case
 from utils.labs.grading.answers import Notebook as FilledNotebook
 from utils.labs.grading.attempts import Attempt, Attempts, Setting
@@ -90,265 +91,26 @@ def answering(**answers: str) -> Maker:
     return lambda folder: hand_in(folder, notebook(**stripped))
 
 
-BODIES = {
-    "endless-loop": """
-def double(number):
-    while True:
-        try:
-            while True:
-                pass
-        except BaseException:
-            pass""",
-    # It sleeps: one that keeps a processor busy for as long as it may is above.
-    "endless-cell": "import time\nwhile True:\n    time.sleep(1)",
-    "memory-bomb": """
-def double(number):
-    return len(bytearray(200 << 30))""",
-    # No single process takes more than its limit, and together they take little more than theirs:
-    # filling memory takes time on a busy machine, which ends as well.
-    "memory-family": """
-import os, time
-def double(number):
-    for _ in range(4):
-        if os.fork() == 0:
-            block = b"x" * (150 << 20)
-            time.sleep(60)
-    time.sleep(60)""",
-    # Those that may not fork any more wait, so that the tests beside them get a processor.
-    "fork-bomb": """
-import os, time
-def double(number):
-    while True:
-        try:
-            os.fork()
-        except OSError:
-            time.sleep(0.5)""",
-    "exit": """
-import os
-def double(number):
-    os._exit(3)""",
-    "exit-cell": "import os\nos._exit(0)",
-    "crash": """
-import ctypes
-def double(number):
-    ctypes.string_at(0)""",
-    # What is left behind by exercise 1 must not outlive it.
-    "daemon": """
-import os, time
-def double(number):
-    if os.fork() == 0:
-        os.setsid()
-        if os.fork() == 0:
-            while True:
-                time.sleep(1)
-        os._exit(0)
-    return 2 * number""",
-    "fake-utils": """
-import os, sys
-os.makedirs("utils/labs", exist_ok=True)
-open("utils/__init__.py", "w").close()
-with open("utils/labs/__init__.py", "w") as file:
-    file.write("def observe_case(*a): return {'facts': {'value': 0}}")
-for name in [n for n in sys.modules if n.startswith("utils")]:
-    del sys.modules[name]
-sys.path.insert(0, os.getcwd())
-import utils.labs
-utils.labs.observe_case({})
-def double(number):
-    return -1""",
-    "patched-utils": """
-import utils.labs
-from utils.labs.lab99 import observe
-utils.labs.observe_case = lambda *a: {"facts": {"value": 0}}
-observe.observe_double = lambda *a: {"value": 0}
-def double(number):
-    return -1""",
-    "patched-code": """
-import json
-from utils.labs.lab99 import observe
-def forged(answer, case):
-    return {"value": 2 * case["number"]}
-observe.observe_double.__code__ = forged.__code__
-observe.OBSERVERS["ex2"] = observe.OBSERVERS["ex1"]
-object.__setattr__(observe.OBSERVERS["ex1"], "observe", forged)
-json.dumps = lambda message: '{}'
-def double(number):
-    return -1""",
-    # Returns what it found: nothing.
-    "reader": """
-import glob, importlib, os
-def double(number):
-    found = []
-    for top, folders, files in os.walk("/", onerror=None):
-        if top.startswith(("/proc", "/sys", "/usr", PREFIXES)):
-            folders.clear()
-        else:
-            names = [*folders, *files]
-            found += [n for n in names if n.startswith(("judge.", "solutions", "seed"))]
-            # What lessons quote, and the page of costs, are open to everybody.
-            if not top.endswith(("utils/facts/data", "utils/show/dashboard")):
-                found += [n for n in files if n.endswith((".ipynb", ".csv", ".db"))]
-    for name in ("solutions", "tests", "utils/labs/lab99/judge.py", "notebooks"):
-        found += glob.glob(os.path.join(ROOT, name)) + glob.glob(os.path.join("/course", name))
-    for module in ("utils.labs.lab99.judge", "utils.labs.grading.marking"):
-        try:
-            importlib.import_module(module)
-            found.append(module)
-        except ImportError:
-            pass
-    return sorted(set(found))""",
-    # Returns how the world answered each attempt to write.
-    "writer": """
-import os
-def double(number):
-    done = []
-    for path in PLACES:
-        try:
-            with open(path, "a") as file:
-                file.write("99")
-            done.append(path)
-        except OSError as error:
-            pass
-    return done""",
-    "network": """
-import socket
-def double(number):
-    reached = []
-    for address in (("127.0.0.1", PORT), ("192.0.2.1", 80), ("example.org", 80)):
-        try:
-            socket.create_connection(address, timeout=1).close()
-            reached.append(address)
-        except OSError:
-            pass
-    for family in (socket.AF_VSOCK, socket.AF_PACKET):
-        try:
-            socket.socket(family, socket.SOCK_RAW).close()
-            reached.append(str(family))
-        except OSError:
-            pass
-    return reached""",
-    "output": """
-import sys
-def double(number):
-    for _ in range(50):
-        print("x" * 1_000_000)
-    return 2 * number""",
-    "interrupter": """
-import sys
-def double(number):
-    sys.stdout = None
-    raise KeyboardInterrupt""",
-    "stopper": """
-import os, signal
-def double(number):
-    try:
-        os.kill(os.getppid(), signal.SIGSTOP)
-    except OSError:
-        pass
-    return -1""",
-    "killer": """
-import os, signal
-def double(number):
-    for pid in [int(n) for n in os.listdir("/proc") if n.isdigit()]:
-        if pid != os.getpid():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
-    os.kill(os.getpid(), signal.SIGKILL)""",
-    "disk-filler": """
-import os
-for folder in ("/tmp", "/dev/shm", "."):
-    try:
-        with open(os.path.join(folder, "big"), "wb") as file:
-            while True:
-                file.write(bytes(1 << 20))
-    except OSError:
-        pass
-def double(number):
-    return 2 * number""",
-    "assert-stripper": """
-import ast
-class Strip(ast.NodeTransformer):
-    def visit_Assert(self, node):
-        return ast.Pass()
-get_ipython().ast_transformers.append(Strip())
-def double(number):
-    return -1""",
-    "leaker": """
-def double(number):
-    error = type(f"Hidden{number}", (Exception,), {})
-    raise error(f"the hidden input is {number} (line 1: {number})")""",
-    "markup": """
-def double(number):
-    return "<script>alert(1)</script>" """,
-    "bomb-value": """
-def double(number):
-    return 10 ** 4000""",
-    "deep-value": """
-def double(number):
-    value = []
-    for _ in range(100_000):
-        value = [value]
-    return value""",
-    "forger": """
-import os
-LINES = b'{"case": 0, "seen": []}\\n{"exercise": "lab99.ex2", "end": true}\\n[[[\\n' + b"x" * 99
-def double(number):
-    for descriptor in range(3, 64):
-        try:
-            os.write(descriptor, LINES)
-        except OSError:
-            pass
-    return 2 * number""",
-    # Whole lines with the right result, which would come first.
-    "clean-forger": """
-import json, os, stat
-def double(number):
-    for case in range(9):
-        line = json.dumps({"case": case, "seen": {"facts": {"value": 2 * number}}}).encode()
-        for descriptor in range(3, 64):
-            try:
-                if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
-                    os.write(descriptor, line + b"\\n" + b"0" * 32 + b" " + line + b"\\n")
-            except OSError:
-                pass
-    return -1""",
-    # Right, and yet it changes what measures it.
-    "reacher": """
-def double(number):
-    import json
-    import utils.labs
-    utils.labs.observe_case = json.dumps = lambda *a: {"facts": {"value": 2 * number}}
-    return 2 * number""",
-    # Leaves behind what the next exercise cannot be begun with.
-    "wall": """
-import os, shutil
-def double(number):
-    profile = "/tmp/.ipython/profile_default"
-    if not os.path.isdir(profile + "/full"):
-        shutil.rmtree(profile, ignore_errors=True)
-        os.makedirs(profile + "/full")
-        os.chmod(profile, 0o555)
-    return 2 * number""",
-    # The answer to exercise 2 is right, with sum as it was.
-    "eraser": """
-def double(number):
-    return 2 * number
-sum = None""",
-    "flooder": """
-import os
-def double(number):
-    block = b"x" * 65536
-    while True:
-        for descriptor in range(3, 64):
-            try:
-                os.write(descriptor, block)
-            except OSError:
-                pass""",
-}
-for _name, _source in BODIES.items():
-    MAKERS[_name] = answering(ex1=_source)
+Expected = tuple[float, float, str | None, str]
+"""Points of ex1 and ex2, status (None: either), and a pattern of what the notes must say."""
+
+
+def answers_of(file: str) -> dict[str, tuple[Maker, Expected, bool]]:
+    """The hostile answers in a file beside this module, by student: who makes the submission, what
+    it is to get, and whether it is tried by day too.
+    """
+    return {
+        student: (
+            answering(**{name: known[name] for name in ("ex1", "ex2") if name in known}),
+            (*known["points"], known.get("status"), known.get("notes", "")),
+            known.get("by_day", False),
+        )
+        for student, known in read_yaml(Path(__file__).with_name(file)).items()
+    }
+
+
+ANSWERS = answers_of("answers.yaml")
+MAKERS |= {student: make for student, (make, _, _) in ANSWERS.items()}
 
 
 @maker

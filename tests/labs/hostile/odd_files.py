@@ -5,8 +5,18 @@ import json
 import zipfile
 from pathlib import Path
 
-from tests.labs.hostile import Maker, cell, hand_in, notebook
+from tests.labs.hostile import Maker, answering, cell, hand_in, notebook
 from tests.labs.lab99 import course as lab99
+
+MAGICS = """%load_ext autoreload
+%autoreload 2
+%matplotlib inline
+!echo '\x1b[2J' && ls /
+files = !ls
+%time _ = 1
+import warnings; warnings.simplefilter("error")
+def double(number):
+    return 2 * number"""
 
 MAKERS: dict[str, Maker] = {}
 
@@ -14,6 +24,9 @@ MAKERS: dict[str, Maker] = {}
 def maker(function: Maker) -> Maker:
     MAKERS[function.__name__.replace("_", "-")] = function
     return function
+
+
+MAKERS["magics"] = answering(ex1=MAGICS)
 
 
 def _wrong() -> dict:
