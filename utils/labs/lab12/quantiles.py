@@ -216,33 +216,14 @@ def _right_ranks(each: Facts) -> tuple[int, int]:
     return low or 0, high or each["count"] + 1
 
 
-def _both_at_once(each: Facts) -> Ends:
-    return ends(each, ranks(each["count"], each["p"], 2 * _miss(each)))
+def _shifted(low: int, high: int) -> Callable[[Facts], Ends]:
+    """The ends at ranks so far from the right ones."""
 
+    def way(each: Facts) -> Ends:
+        ranks = _right_ranks(each)
+        return ends(each, (ranks[0] + low, ranks[1] + high))
 
-def _one_up(each: Facts) -> Ends:
-    low, high = _right_ranks(each)
-    return ends(each, (low + 1, high + 1))
-
-
-def _one_down(each: Facts) -> Ends:
-    low, high = _right_ranks(each)
-    return ends(each, (low - 1, high - 1))
-
-
-def _high_short(each: Facts) -> Ends:
-    low, high = _right_ranks(each)
-    return ends(each, (low, high - 1))
-
-
-def _low_short(each: Facts) -> Ends:
-    low, high = _right_ranks(each)
-    return ends(each, (low + 1, high))
-
-
-def _wide(each: Facts) -> Ends:
-    low, high = _right_ranks(each)
-    return ends(each, (low - 1, high + 1))
+    return way
 
 
 def _of_mean(each: Facts) -> Ends:
@@ -266,29 +247,20 @@ def _normal(each: Facts) -> Ends:
     return ends(each, (math.floor(count * share - off), math.ceil(count * share + off)))
 
 
-def _range(each: Facts) -> Ends:
-    ordered = samples_of(each)
-    return ordered[0], ordered[-1]
-
-
 END_WAYS: list[tuple[str, Callable[[Facts], Ends]]] = [
-    (SAYS["one-side"], _both_at_once),
-    (SAYS["ranks-from-0"], _one_up),
-    (SAYS["at-most-in-place-of-below"], _one_down),
-    (SAYS["the-upper-end-short"], _high_short),
-    (
-        "the lower end is one sample too high: P(B < rank) has to be small, P(B <= rank) is more",
-        _low_short,
-    ),
-    (
-        "the interval is wider than it need be: take the largest low rank and the smallest high",
-        _wide,
-    ),
+    (SAYS["one-side"], lambda each: ends(each, ranks(each["count"], each["p"], 2 * _miss(each)))),
+    (SAYS["ranks-from-0"], _shifted(1, 1)),
+    (SAYS["at-most-in-place-of-below"], _shifted(-1, -1)),
+    (SAYS["the-upper-end-short"], _shifted(0, -1)),
+    ("the lower end is one sample too high: P(B < rank) has to be small, P(B <= rank) is more",
+     _shifted(1, 0)),
+    ("the interval is wider than it need be: take the largest low rank and the smallest high",
+     _shifted(-1, 1)),
     (SAYS["of-the-mean"], _of_mean),
     (SAYS["spread-of-the-samples"], _spread),
     (SAYS["a-normal-curve"], _normal),
-    (SAYS["the-range"], _range),
-]
+    (SAYS["the-range"], lambda each: (samples_of(each)[0], samples_of(each)[-1])),
+]  # fmt: skip
 
 
 CLEAR = 1e-6

@@ -57,37 +57,44 @@ def _first(values: Iterable[Any]) -> list[Any]:
     return list(islice(values, _MOST))
 
 
+Reader = Callable[[Any], Any]
+
+
+def _read(value: Any, **readers: Reader) -> Facts:
+    """What a value is, and its named entries as the readers see them; None for one that is not
+    there.
+    """
+    given = _dict(value)
+    return {"kind": describe(value), **{n: read(given.get(n)) for n, read in readers.items()}}
+
+
+def _each_of(read: Reader) -> Callable[[Any], dict[str, Any]]:
+    """Reads all entries of a dict in one way."""
+    return lambda value: {name: read(item) for name, item in _dict(value).items()}
+
+
+def _form(value: Any) -> Facts:
+    given = _dict(value)
+    read = _read(value, answers=_each_of(_word), verdict=_text, because=_text)
+    return {**read, "kind": describe(given.get("answers"))}
+
+
 def observe_decisions(answer: Answer, case: Facts) -> Facts:
     """The form, the verdict and the reason of each case."""
     (response,) = _each("ex1", answer, [()])
-    cases = {}
-    for name, item in _dict(response).items():
-        given = _dict(item)
-        cases[name] = {
-            "answers": {
-                field: _word(value) for field, value in _dict(given.get("answers")).items()
-            },
-            "kind": describe(given.get("answers")),
-            "verdict": _text(given.get("verdict")),
-            "because": _text(given.get("because")),
-        }
-    return {"kind": describe(response), "cases": cases}
+    return {"kind": describe(response), "cases": _each_of(_form)(response)}
+
+
+def _flip(value: Any) -> Facts:
+    saving = _dict(value).get("saving", "nothing")
+    read = _read(value, field=_text, to=_word, verdict=_text)
+    return {**read, "saving": None if saving is None else _word(saving)}
 
 
 def observe_flips(answer: Answer, case: Facts) -> Facts:
     """What changes the verdict of each case: a field, its value, the new verdict and the saving."""
     (response,) = _each("ex2", answer, [()])
-    cases = {}
-    for name, item in _dict(response).items():
-        given = _dict(item)
-        saving = given.get("saving", "nothing")
-        cases[name] = {
-            "field": _text(given.get("field")),
-            "to": _word(given.get("to")),
-            "verdict": _text(given.get("verdict")),
-            "saving": None if saving is None else _word(saving),
-        }
-    return {"kind": describe(response), "cases": cases}
+    return {"kind": describe(response), "cases": _each_of(_flip)(response)}
 
 
 def observe_nearest(answer: Answer, case: Facts) -> Facts:
@@ -136,40 +143,22 @@ def observe_contradictions(answer: Answer, case: Facts) -> Facts:
         (project["answers"], project["audit"], project["thresholds"])
         for project in case["projects"]
     ]
-    results = []
-    for response in _each("ex4", answer, calls, "utils.cost.decision"):
-        given = _dict(response)
-        used = _dict(given.get("used"))
-        results.append(
-            {
-                "kind": describe(response),
-                "used": {field: _text(value) for field, value in used.items()},
-                "overruled": _names(given.get("overruled")),
-                "doubted": _names(given.get("doubted")),
-            }
-        )
-    return {"projects": results}
+    response = _each("ex4", answer, calls, "utils.cost.decision")
+    readers = {"used": _each_of(_text), "overruled": _names, "doubted": _names}
+    return {"projects": [_read(item, **readers) for item in response]}
 
 
 def observe_pilot(answer: Answer, case: Facts) -> Facts:
     """The choice now and after each result, the value of each pilot, and whether to run it."""
     calls = [(item["draws"], item["price"]) for item in case["pilots"]]
-    results = []
-    for response in _each("ex5", answer, calls, "utils.cost.tco"):
-        given = _dict(response)
-        pilot = given.get("pilot")
-        if type(pilot).__name__ in ("bool", "bool_"):  # NumPy's says the same
-            pilot = bool(pilot)
-        results.append(
-            {
-                "kind": describe(response),
-                "now": _text(given.get("now")),
-                "after": {name: _text(v) for name, v in _dict(given.get("after")).items()},
-                "value": number(given.get("value")),
-                "pilot": pilot if isinstance(pilot, bool) else describe(pilot),
-            }
-        )
-    return {"pilots": results}
+    readers = {"now": _text, "after": _each_of(_text), "value": number, "pilot": _truth}
+    response = _each("ex5", answer, calls, "utils.cost.tco")
+    return {"pilots": [_read(item, **readers) for item in response]}
+
+
+def _truth(value: Any) -> bool | str:
+    """A bool, NumPy's too, which says the same; of anything else what it is."""
+    return bool(value) if type(value).__name__ in ("bool", "bool_") else describe(value)
 
 
 def observe_plan(answer: Answer, case: Facts) -> Facts:
@@ -177,19 +166,10 @@ def observe_plan(answer: Answer, case: Facts) -> Facts:
     (response,) = _each(
         "ex6", answer, [()], "utils.cost.decision.pilot", "utils.cost.decision.plan"
     )
-    given = _dict(response)
-    steps = given.get("steps")
+    steps = _dict(response).get("steps")
     listed = _first(steps) if isinstance(steps, list | tuple) else []
-    sides = _dict(given.get("benchmark"))
-    return {
-        "kind": describe(response),
-        "steps_kind": describe(steps),
-        "steps": [_step(item) for item in listed],
-        "benchmark": {
-            side: {name: _plain(value) for name, value in _dict(item).items()}
-            for side, item in sides.items()
-        },
-    }
+    read = _read(response, benchmark=_each_of(_each_of(_plain)))
+    return {**read, "steps_kind": describe(steps), "steps": [_step(item) for item in listed]}
 
 
 def _plain(value: Any) -> Any:
@@ -201,15 +181,8 @@ def _plain(value: Any) -> Any:
 
 
 def _step(said: Any) -> Facts:
-    given = _dict(said)
-    names = ("weeks", "engineers", "server_weeks", "at_most_weeks")
-    return {
-        "kind": describe(said),
-        "step": _text(given.get("step")),
-        **{name: number(given.get(name)) for name in names},
-        "exit": _conditions(given.get("exit")),
-        "stop": _conditions(given.get("stop")),
-    }
+    numbers = dict.fromkeys(("weeks", "engineers", "server_weeks", "at_most_weeks"), number)
+    return _read(said, step=_text, **numbers, exit=_conditions, stop=_conditions)
 
 
 def _conditions(said: Any) -> list[Any] | str:
@@ -229,12 +202,8 @@ def observe_checklist(answer: Answer, case: Facts) -> Facts:
     names = ("items", "record", "today", "code")
     calls = [tuple(project[name] for name in names) for project in case["projects"]]
     response = _each("ex7", answer, calls, "utils.cost.decision")
-    return {
-        "projects": [
-            {"kind": describe(item), "states": {name: _text(v) for name, v in _dict(item).items()}}
-            for item in response
-        ]
-    }
+    states = _each_of(_text)
+    return {"projects": [{"kind": describe(item), "states": states(item)} for item in response]}
 
 
 OBSERVERS = {
