@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from utils.labs.grading import confine, seccomp
+from utils.labs.grading import confine
 from utils.labs.grading.answers import Earlier
 from utils.labs.grading.confine import COURSE, Host, Limits, command, mounts, rlimits, spare_uid
 from utils.labs.grading.lab import Lab
@@ -255,7 +255,7 @@ def _memory(data: bytes) -> Iterator[int]:
 
 
 def _filter() -> contextlib.AbstractContextManager[int]:
-    return _memory(seccomp.program())
+    return _memory(confine.program())
 
 
 class Slots:

@@ -15,12 +15,9 @@ from utils.labs.replayed import Replayed, replayed
 SAYS = says("lab10")
 
 NAMES = {
-    "tensor": "Tensor Engine",
-    "vector": "Vector Engine",
-    "scalar": "Scalar Engine",
-    "gpsimd": "GpSimd Engine",
-    "dma": "DMA",
-}
+    "tensor": "Tensor Engine", "vector": "Vector Engine", "scalar": "Scalar Engine",
+    "gpsimd": "GpSimd Engine", "dma": "DMA",
+}  # fmt: skip
 FULL, MUCH = 0.8, 0.15
 """Shares of the time: an engine that bounds a kernel, and a wait that is worth a word."""
 

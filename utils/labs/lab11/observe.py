@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from utils.labs import Answer, Facts, Observer, apart
-from utils.labs.lab11 import adapting, generating, training
+from utils.labs.lab11 import adapting, training
 from utils.xla import fresh
 
 SECONDS = 60.0
@@ -38,6 +38,6 @@ OBSERVERS = {
     "ex1": Observer("add_lora", observe_lora, apart=True),
     "ex2": _alone("fine_tune", training.tuning),
     "ex3": _alone("accumulate", training.accumulating),
-    "ex4": _alone("generate", generating.generating),
+    "ex4": _alone("generate", training.generating),
     "ex5": _alone("serve", training.serving),
 }

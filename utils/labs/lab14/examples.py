@@ -5,49 +5,17 @@ All companies, machines and amounts are invented.
 
 from typing import Any
 
+_FIELDS = ("task", "runs_per_year", "spend_per_year", "engineers", "architecture")
 GIVEN: dict[str, dict[str, Any]] = {
-    "ferry": {
-        "task": "pre-training",
-        "architecture": "dense transformer",
-        "runs_per_year": 12,
-        "spend_per_year": 900_000,
-        "engineers": 2,
-    },
-    "quarry": {
-        "task": "batch inference",
-        "architecture": "dense transformer",
-        "runs_per_year": 365,
-        "spend_per_year": 400_000,
-        "engineers": 1,
-    },
-    "theatre": {
-        "task": "fine-tuning",
-        "architecture": "dense transformer",
-        "runs_per_year": 50,
-        "spend_per_year": 500_000,
-        "engineers": 2,
-    },
-    "pharmacy": {
-        "task": "fine-tuning",
-        "architecture": "dense transformer",
-        "runs_per_year": 52,
-        "spend_per_year": 700_000,
-        "engineers": 3,
-    },
-    "railway": {
-        "task": "fine-tuning",
-        "architecture": "dense transformer",
-        "runs_per_year": 52,
-        "spend_per_year": 550_000,
-        "engineers": 2,
-    },
-    "brewery": {
-        "task": "batch inference",
-        "architecture": "dense transformer",
-        "runs_per_year": 365,
-        "spend_per_year": 400_000,
-        "engineers": 2,
-    },
+    name: dict(zip(_FIELDS, (*row, "dense transformer"), strict=True))
+    for name, *row in (
+        ("ferry", "pre-training", 12, 900_000, 2),
+        ("quarry", "batch inference", 365, 400_000, 1),
+        ("theatre", "fine-tuning", 50, 500_000, 2),
+        ("pharmacy", "fine-tuning", 52, 700_000, 3),
+        ("railway", "fine-tuning", 52, 550_000, 2),
+        ("brewery", "batch inference", 365, 400_000, 2),
+    )
 }
 """The part of each form that a colleague has filled in already."""
 
@@ -75,29 +43,20 @@ AUDIT = {
         {"rule": "cuda-call", "severity": "error", "count": 31},
         {"rule": "boolean-mask", "severity": "note", "count": 3},
     ],
-    "files": 40,
-    "unread": 0,
-}
+    "files": 40, "unread": 0,
+}  # fmt: skip
 THRESHOLDS = {"own_kernels": 3, "dynamic_findings": 5}
 
 DRAWS = {
-    "trainium": [70, 80, 90, 110, 120, 130],
-    "gpu": [100, 100, 100, 104, 100, 102],
+    "trainium": [70, 80, 90, 110, 120, 130], "gpu": [100, 100, 100, 104, 100, 102],
     "result": ["fast", "fast", "fast", "slow", "slow", "slow"],
-}
+}  # fmt: skip
 
 BUDGET = {
-    "weeks": 39,
-    "engineers": 2,
-    "port_weeks": 4,
-    "pay_per_engineer_week": 4_000,
-    "trainium_server_week": 4_500,
-    "gpu_server_week": 5_500,
-    "value_of_measuring": 85_000,
-    "servers_needed": 8,
-    "accepted_today": 0.92,
-    "accepted_least": 0.9,
-}
+    "weeks": 39, "engineers": 2, "port_weeks": 4, "pay_per_engineer_week": 4_000,
+    "trainium_server_week": 4_500, "gpu_server_week": 5_500, "value_of_measuring": 85_000,
+    "servers_needed": 8, "accepted_today": 0.92, "accepted_least": 0.9,
+}  # fmt: skip
 """What the ferry company's pilot has to keep to. value_of_measuring: what it is worth, over the
 runs considered, to know Trainium's throughput before choosing. accepted_today: share of the answers
 of today's model that all three captains accept; accepted_least: below that they sail without it.
