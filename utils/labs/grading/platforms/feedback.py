@@ -4,7 +4,6 @@ import base64
 import csv
 import hashlib
 import html
-import io
 import json
 import re
 import shutil
@@ -15,7 +14,7 @@ from typing import Any
 from utils.course.files import replace_file
 from utils.labs.grading import downloads, folders, report
 from utils.labs.grading.platforms.policy import Late
-from utils.labs.grading.platforms.results import Graded, Results, cell, platform_of
+from utils.labs.grading.platforms.results import Graded, Results, csv_text, platform_of
 
 
 def annotated(results: Results, student: Graded, late: Late | None) -> dict[str, Any] | None:
@@ -154,8 +153,8 @@ def write_by_hand(results: Results) -> Path:
         if notebook := annotated(results, student, None):
             replace_file(folder / f"{code}.ipynb", _text(notebook))
             marks.append([code, *(f"{student.points[name]:g}" for name in names)])
-    replace_file(results.out / "codes.csv", _csv(private), private=True)
-    replace_file(folder / "marks.csv", _csv(marks))
+    replace_file(results.out / "codes.csv", csv_text(private), private=True)
+    replace_file(folder / "marks.csv", csv_text(marks))
     return folder
 
 
@@ -191,10 +190,3 @@ def _points(text: str, most: float, what: str) -> float | None:
     if not re.fullmatch(r"\d+([.,]\d+)?", text) or float(text.replace(",", ".")) > most:
         raise ValueError(f"{what} is {text}; give points from 0 to {most:g}")
     return float(text.replace(",", "."))
-
-
-def _csv(rows: Iterable[list[str]]) -> str:
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerows([cell(text) for text in row] for row in rows)
-    return file.getvalue()

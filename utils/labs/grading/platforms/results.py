@@ -1,5 +1,7 @@
 """What counts in a folder of results: records, with the points of the gradebook."""
 
+import csv
+import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -93,6 +95,13 @@ def cell(text: str) -> str:
     """
     risky = text.lstrip()[:1] in ("=", "+", "-", "@", "|", "%") or text[:1] in ("\t", "\r")
     return f"'{text}" if risky and not _PLAIN.fullmatch(text) else text
+
+
+def csv_text(rows: Iterable[Iterable[str]]) -> str:
+    """Rows as CSV, in which no spreadsheet takes a cell for a formula."""
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator="\n").writerows([cell(text) for text in row] for row in rows)
+    return file.getvalue()
 
 
 def listed(names: Iterable[str]) -> str:

@@ -33,7 +33,7 @@ from pathlib import Path
 
 from utils.labs.grading import downloads
 from utils.labs.grading.platforms.policy import Late
-from utils.labs.grading.platforms.results import Graded, Results, cell, platform_of, same
+from utils.labs.grading.platforms.results import Graded, Results, cell, csv_text, platform_of, same
 from utils.labs.grading.records import Record
 from utils.labs.grading.report import mark_text
 
@@ -349,30 +349,24 @@ NBGRADER_COLUMNS = (
 
 def nbgrader_table(results: Results, late: Mapping[str, Late], due: str = "") -> str:
     """The columns of nbgrader's own export, with the penalties of a policy."""
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(NBGRADER_COLUMNS)
+    rows = [NBGRADER_COLUMNS]
     for student in results.students:
         record, taken = student.record, late.get(student.record.slug, Late())
         after = taken.after(student.total)
         about = [due, taken.submitted or record.submitted, record.id or record.student, "", "", ""]
         scores = [student.total, round(student.total - after, 2), after, results.most]
-        texts = [results.book.assignment, *about, *(f"{score:g}" for score in scores)]
-        writer.writerow([cell(text) for text in texts])
-    return file.getvalue()
+        rows.append([results.book.assignment, *about, *(f"{score:g}" for score in scores)])
+    return csv_text(rows)
 
 
 def late_table(results: Results, late: Mapping[str, Late]) -> str:
     """Points before and after the policy, one row a student."""
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["student", "id", "submitted", "raw", "percent off", "points", "remark"])
+    rows = [["student", "id", "submitted", "raw", "percent off", "points", "remark"]]
     for student in results.students:
         record, taken = student.record, late[student.record.slug]
         points = [f"{student.total:g}", f"{taken.percent:g}", f"{taken.after(student.total):g}"]
-        texts = [record.student, record.id, taken.submitted, *points, taken.remark]
-        writer.writerow([cell(text) for text in texts])
-    return file.getvalue()
+        rows.append([record.student, record.id, taken.submitted, *points, taken.remark])
+    return csv_text(rows)
 
 
 SETUP = "#!/usr/bin/env bash\napt-get update && apt-get install -y python3\n"

@@ -1,14 +1,12 @@
 """Several labs in one table, a row for each student."""
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from utils.labs.grading import downloads
 from utils.labs.grading.platforms.policy import Late
-from utils.labs.grading.platforms.results import Graded, Results, cell, platform_of, same
+from utils.labs.grading.platforms.results import Graded, Results, csv_text, platform_of, same
 
 
 @dataclass
@@ -71,15 +69,13 @@ def table(students: Sequence[Student], most: Mapping[str, float]) -> str:
     """
     cut = {lab for s in students for lab in s.raw if s.raw[lab] != s.points[lab]}
     columns = [(lab, raw) for lab in most for raw in ([False, True] if lab in cut else [False])]
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, lineterminator="\n")
     heads = [f"{lab} before penalty" if raw else lab for lab, raw in columns]
-    writer.writerow(["student", "id", *heads, "total", "max", "missing", "remarks"])
+    rows = [["student", "id", *heads, "total", "max", "missing", "remarks"]]
     for s in students:
         values = [(s.raw if raw else s.points).get(lab) for lab, raw in columns]
         cells = ["missing" if value is None else f"{value:g}" for value in values]
         total = f"{round(sum(s.points.values()), 2):g}"
         missing = " ".join(lab for lab in most if lab not in s.points)
         about = [total, f"{sum(most.values()):g}", missing, "; ".join(s.remarks)]
-        writer.writerow([cell(text) for text in (s.name, s.id, *cells, *about)])
-    return file.getvalue()
+        rows.append([s.name, s.id, *cells, *about])
+    return csv_text(rows)
