@@ -50,9 +50,7 @@ def observe_advice(answer: Answer, case: Facts) -> Facts:
 OBSERVERS = {
     "ex1": _kernel("ex1", "matmul", PRODUCT),
     "ex2": _kernel("ex2", "fast_matmul", PRODUCT),
-    "ex3": _kernel(
-        "ex3", "fused_norm", "utils.labs.lab10.given", f"{LANGUAGE}.reductions.rms_norm"
-    ),
+    "ex3": _kernel("ex3", "fused_norm", *NORMS),
     "ex4": _kernel("ex4", "conv_pool"),
     "ex5": Observer("advise", observe_advice),
     "ex6": _kernel("ex6", "attention", f"{LANGUAGE}.reductions.softmax"),
