@@ -60,7 +60,7 @@ def _first(values: Iterable[Any]) -> list[Any]:
 Reader = Callable[[Any], Any]
 
 
-def _read(value: Any, **readers: Reader) -> Facts:
+def _read(value: Any, /, **readers: Reader) -> Facts:
     """What a value is, and its named entries as the readers see them; None for one that is not
     there.
     """
