@@ -36,7 +36,7 @@ from utils.labs.grading import (
 )
 from utils.labs.grading.attempts import Attempt, attempts_of
 from utils.labs.grading.confine import Limits
-from utils.labs.grading.report import Row
+from utils.labs.grading.records import Graded as Row
 from utils.labs.grading.submissions import File, NotANotebook
 
 WRONG = hostile.WRONG
@@ -543,7 +543,7 @@ def graded(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Graded:
     hostile.hand_in(folder / "Zoë", half)
     (folder / "nobody").mkdir()
     rows = batch.grade(folder, out, root, seed=" s\n")
-    return Graded(folder, out, {row.student: row for row in rows})
+    return Graded(folder, out, {row.record.student: row for row in rows})
 
 
 def outputs(out: Path) -> dict[str, bytes]:
@@ -569,7 +569,7 @@ def test_grading_again_gives_the_same_bytes(
     first = outputs(graded.out)
     assert len(first) == 9
     rows = batch.grade(graded.folder, graded.out, root)
-    assert {row.student: row for row in rows} == graded.rows
+    assert {row.record.student: row for row in rows} == graded.rows
     assert outputs(graded.out) == first
     assert (graded.out / "seed.txt").stat().st_mode & 0o077 == 0
     assert capfd.readouterr() == ("", "")
@@ -577,7 +577,7 @@ def test_grading_again_gives_the_same_bytes(
 
 def test_two_notebooks_with_different_answers_are_named(graded: Graded) -> None:
     note = "2 notebooks with different answers; took lab99_sums.ipynb, not new.ipynb"
-    assert graded.rows["=bob"].notes == (note,)
+    assert graded.rows["=bob"].record.notes == (note,)
 
 
 def test_own_cells_are_named_as_their_author_knows_them(graded: Graded) -> None:
@@ -596,7 +596,7 @@ def test_a_sign_is_for_the_instructor_only(graded: Graded) -> None:
 def test_a_score_given_by_hand_survives(graded: Graded, root: Path, tmp_path: Path) -> None:
     from nbgrader.api import Gradebook
 
-    out, slug = tmp_path / "out", graded.rows["=bob"].slug
+    out, slug = tmp_path / "out", graded.rows["=bob"].record.slug
     shutil.copytree(graded.out, out)
     shutil.copytree(graded.folder / "=bob", tmp_path / "inbox" / "=bob")
     with Gradebook(f"sqlite:///{out / 'gradebook.db'}") as book:
@@ -631,7 +631,7 @@ def test_an_exercise_that_tells_nobody_apart_is_seen(lab99: lab.Lab) -> None:
             marking.Mark(e, "passed" if points[e.name] else "tried", points[e.name])
             for e in lab99.exercises
         )
-        return Row(f"s{k}", f"s{k}", "graded", marks, points, frozenset(), ())
+        return Row(hostile.record_of(f"s{k}", marks), points)
 
     rows = [row(k) for k in range(12)]
 
@@ -664,9 +664,9 @@ def nbgrader(out: Path, home: Path, *words: object) -> None:
 
 def test_what_is_right_is_told_without_numbers(graded: Graded) -> None:
     right, half = graded.rows["ann"], graded.rows["=bob"]
-    assert {c.measured for m in right.marks for c in m.criteria} != {""}
-    assert "measured" not in report.mark_text(right.marks[0])
-    assert "measured" in report.mark_text(half.marks[0])
+    assert {c.measured for m in right.record.marks for c in m.criteria} != {""}
+    assert "measured" not in report.mark_text(right.record.marks[0])
+    assert "measured" in report.mark_text(half.record.marks[0])
 
 
 def test_nbgrader_makes_feedback_of_it_wherever_it_lies(graded: Graded, tmp_path: Path) -> None:
@@ -682,7 +682,9 @@ def test_nbgraders_own_export_agrees(graded: Graded, tmp_path: Path) -> None:
     with table.open() as file:
         exported = {r["student_id"]: r for r in csv.DictReader(file)}
     rows = graded.rows.values()
-    assert {s: float(r["score"]) for s, r in exported.items()} == {r.slug: r.total for r in rows}
+    assert {s: float(r["score"]) for s, r in exported.items()} == {
+        r.record.slug: r.total for r in rows
+    }
     assert {float(r["max_score"]) for r in exported.values()} == {12.0}
 
 

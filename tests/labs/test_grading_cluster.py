@@ -107,7 +107,7 @@ def test_workers_are_killed_and_nothing_is_lost_or_doubled(
     finally:
         over.set()
         chaos.join()
-    assert {row.student: row.total for row in rows} == expected
+    assert {row.record.student: row.total for row in rows} == expected
     assert killed[0] >= 1, "no worker was killed: the test has shown nothing"
     lines = [line.split("/")[0] for line in said if f"/{count} " in line]
     assert lines == [str(k + 1) for k in range(count)]

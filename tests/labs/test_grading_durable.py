@@ -47,7 +47,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 def grade(inbox: Path, root: Path, **options: Any) -> dict[str, float]:
     rows = batch.grade(inbox, inbox.parent / "out", root, seed="s", jobs=1, **options)
-    return {row.student: row.total for row in rows}
+    return {row.record.student: row.total for row in rows}
 
 
 def results(out: Path) -> dict[str, bytes]:

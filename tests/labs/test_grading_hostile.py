@@ -23,7 +23,7 @@ import utils.labs
 from tests.labs import hostile
 from tests.labs.hostile import Expected
 from utils.labs.grading import batch, confine, sandbox
-from utils.labs.grading.report import Row
+from utils.labs.grading.records import Graded as Row
 
 SECONDS = 5  # as answers.yaml says; ten times what the honest ones take on a busy machine
 LIMITS = confine.Limits(seconds=SECONDS, memory_bytes=512 << 20, processes=64, files_bytes=32 << 20)
@@ -153,7 +153,7 @@ def grade_all(makers: dict, base: Path, monkeypatch: pytest.MonkeyPatch) -> Grad
             pass
     with (out / "gradebook.csv").open() as file:
         table = {row["student"]: row for row in csv.DictReader(file)}
-    by_name = {row.student: row for row in rows}
+    by_name = {row.record.student: row for row in rows}
     return Graded(by_name, table, out, before, after, left_behind, connections)
 
 
@@ -208,7 +208,7 @@ def harmless(graded: Graded) -> None:
     assert (graded.left_behind, graded.connections) == ({}, 0)
     assert graded.before == graded.after
     for student in {"reader", "writer", "network"} & graded.rows.keys():
-        criterion = graded.rows[student].marks[0].criteria[0]
+        criterion = graded.rows[student].record.marks[0].criteria[0]
         assert (criterion.passed, criterion.measured) == (False, "[]")
 
 
@@ -230,11 +230,11 @@ def test_reports_hold_no_markup_of_a_submission(graded: Graded) -> None:
     assert "<b>" not in (graded.out / "class.html").read_text()
     assert "&lt;b&gt;bold.ipynb is a link" in (graded.out / "class.html").read_text()
     assert "(not shown)" in page and "alert(1)" not in page
-    assert "<script>alert(1)</script>" in graded.rows["markup"].marks[0].private
+    assert "<script>alert(1)</script>" in graded.rows["markup"].record.marks[0].private
 
 
 def test_reports_hold_no_hidden_input(graded: Graded) -> None:
-    private = graded.rows["leaker"].marks[0].private
+    private = graded.rows["leaker"].record.marks[0].private
     hidden = re.search(r"the hidden input is (\d+)", private)[1]
     published = [p for p in graded.out.rglob("*") if p.suffix in (".html", ".csv", ".ipynb")]
     assert len(published) > len(EXPECTED)

@@ -13,6 +13,7 @@ from markupsafe import escape
 
 from tests.browser import launched, violations
 from tests.labs.cells import ROOT, Wrong, answer_from, names_of, wrong_entries
+from tests.labs.hostile import record_of
 from utils.course import catalog
 from utils.course.misconceptions import misconceptions
 from utils.labs import Criterion, Facts, observe_case
@@ -20,7 +21,7 @@ from utils.labs.grading import answers, lab, marking, report, shown, similar
 from utils.labs.grading.attempts import Attempt
 from utils.labs.grading.confine import Limits
 from utils.labs.grading.marking import Mark
-from utils.labs.grading.report import Row
+from utils.labs.grading.records import Graded
 
 
 @cache
@@ -29,7 +30,7 @@ def first_lab() -> lab.Lab:
     return lab.load(ROOT, "lab01")
 
 
-def student(number: int, rng: random.Random) -> Row:
+def student(number: int, rng: random.Random) -> Graded:
     """Somebody who stops somewhere, with right, wrong and broken answers up to there."""
     stop = rng.randrange(len(first_lab().exercises) + 1)
     marks = []
@@ -50,10 +51,16 @@ def student(number: int, rng: random.Random) -> Row:
     points = {mark.exercise.name: mark.points for mark in marks}
     private = ("looks into the check: ex1-code line 3 (_getframe)",) if number % 50 == 0 else ()
     name = f"<b>Student {number}</b>"
-    return Row(name, f"s{number}", "graded", tuple(marks), points, frozenset(), (), private)
+    record = record_of(name, tuple(marks), slug=f"s{number}", signs=private)
+    return Graded(record, points)
 
 
-def a_class(count: int) -> Iterator[Row]:
+def again(row: Graded, **changes: Any) -> Graded:
+    """Somebody of whom something else is known."""
+    return replace(row, record=replace(row.record, **changes))
+
+
+def a_class(count: int) -> Iterator[Graded]:
     rng = random.Random(1)
     return (student(number, rng) for number in range(count))
 
@@ -61,7 +68,7 @@ def a_class(count: int) -> Iterator[Row]:
 def test_a_report_says_how_part_points_came_about() -> None:
     """Each criterion's points add up to those of the exercise."""
     row = student(1, random.Random(3))
-    tried = next(mark for mark in row.marks if mark.state == "tried")
+    tried = next(mark for mark in row.record.marks if mark.state == "tried")
     earned = report.earned(tried)
     assert sum(won for _, won, _ in earned) == tried.points
     assert sum(most for *_, most in earned) == tried.exercise.points
@@ -89,21 +96,21 @@ def test_the_class_page_counts_what_the_records_of_misconceptions_say() -> None:
     ]
 
 
-def row_of(name: str, exercise: lab.Exercise, criteria: tuple[Criterion, ...]) -> Row:
+def row_of(name: str, exercise: lab.Exercise, criteria: tuple[Criterion, ...]) -> Graded:
     """Somebody who tried one exercise."""
     marks = tuple(
         Mark(e, "tried", 0.0, criteria) if e == exercise else Mark(e, "not attempted", 0.0)
         for e in first_lab().exercises
     )
     points = {mark.exercise.name: mark.points for mark in marks}
-    return Row(name, name, "graded", marks, points, frozenset(), ())
+    return Graded(record_of(name, marks), points)
 
 
 def test_the_class_page_says_where_people_stop_and_who_needs_help() -> None:
     done = [row_of(f"s{k}", first_lab().exercises[1], ()) for k in range(7)]
     nothing = row_of("eva", first_lab().exercises[1], ())
-    untried = tuple(Mark(mark.exercise, "not attempted", 0.0) for mark in nothing.marks)
-    page = report.class_page(first_lab(), [*done, replace(nothing, marks=untried)])
+    untried = tuple(Mark(mark.exercise, "not attempted", 0.0) for mark in nothing.record.marks)
+    page = report.class_page(first_lab(), [*done, again(nothing, marks=untried)])
     assert "<p>Most stop after ex2: 7 of 8.</p>" in page
     assert '<a href="reports/s0.html">s0</a> has 0 of 40 points, stopped after ex2.' in page
     assert '1 tried no exercise: <a href="reports/eva.html">eva</a>.' in page
@@ -117,8 +124,11 @@ def test_signs_are_told_to_the_instructor_with_their_reasons() -> None:
         "its process wrote 4 results that are not the check's; refused",
     )
     row = row_of("ann", first_lab().exercises[0], ())
-    held = (Mark(first_lab().exercises[0], "error", 0.0, cause=cause, notes=notes), *row.marks[1:])
-    page = report.class_page(first_lab(), [replace(row, marks=held, private=("odd",))])
+    held = (
+        Mark(first_lab().exercises[0], "error", 0.0, cause=cause, notes=notes),
+        *row.record.marks[1:],
+    )
+    page = report.class_page(first_lab(), [again(row, marks=held, signs=("odd",))])
     signs = page.partition("signs to look at</h2>")[2]
     kinds = re.findall(r'<h3>(.*?): 1 student</h3>\n<p class="note">(.*?)</p>', signs)
     seen = sorted(set(report.SIGNS) - {"looks into the check"})
@@ -248,7 +258,7 @@ def inputs_in_reports(name: str) -> list[tuple[str, str, str]]:
             for hidden in drawn:
                 mark = graded(lab_of, item, answer, hidden)
                 points = {e.name: mark.points * (e is exercise) for e in lab_of.exercises}
-                row = Row("ann", "ann", "graded", (mark,), points, frozenset(), ())
+                row = Graded(record_of("ann", (mark,)), points)
                 text = report.student_page(lab_of, row).partition("<main>")[2]
                 text = re.sub(r"<[^>]*>", " ", text) + report.mark_text(mark)
                 said = (numbers_in(hidden) - fixed) & numbers_of(text)

@@ -29,8 +29,8 @@ from utils.labs.grading import attempts, batch, downloads, folders, lab, report,
 from utils.labs.grading.marking import Mark
 from utils.labs.grading.platforms import feedback, policy, tables, total
 from utils.labs.grading.platforms.policy import Late
-from utils.labs.grading.platforms.results import Graded, Results, cell
-from utils.labs.grading.records import Record
+from utils.labs.grading.platforms.results import Results, cell
+from utils.labs.grading.records import Graded, Record
 
 BERLIN = ZoneInfo("Europe/Berlin")
 LATE = {"due": "2026-11-20 23:59", "zone": "Europe/Berlin", "penalty": {"percent": "10"}}
@@ -126,9 +126,7 @@ def test_an_id_is_text_and_no_formula(results: Results, tmp_path: Path) -> None:
     assert sorted(s.id for s in found) == ["=1+1", "\\udce4", "\\udce5"]
     marks = graded(results, "jo").students[0].record.marks
     rows = [
-        report.Row(
-            s.student, s.slug, "graded", marks, {"ex1": 4, "ex2": 8}, frozenset(), (), id=s.id
-        )
+        Graded(hostile.record_of(s.student, marks, slug=s.slug, id=s.id), {"ex1": 4, "ex2": 8})
         for s in found
     ]
     text = report.table(results.lab, rows).encode().decode()

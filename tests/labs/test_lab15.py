@@ -189,19 +189,19 @@ def test_lab_15_is_graded_with_and_without_earlier_notebooks(
     hand_in(inbox / "hostile", ("lab15", lab15), earlier_ones[0], ("lab06", evil),
             *earlier_ones[2:])  # fmt: skip
     rows = batch.grade(inbox, tmp_path / "out", ROOT, "lab15", seed="s", limits=hostile.PATIENT)
-    results = {row.student: row for row in rows}
+    results = {row.record.student: row for row in rows}
     alone = results["alone"]
-    assert alone.total == 0 and len([n for n in alone.notes if "was handed in" in n]) == 4
-    text = " ".join(c.message for c in alone.marks[3].criteria)
+    assert alone.total == 0 and len([n for n in alone.record.notes if "was handed in" in n]) == 4
+    text = " ".join(c.message for c in alone.record.marks[3].criteria)
     assert "lab 08, exercise 1 (save, resume): its notebook is not there" in text
-    text = " ".join(c.message for c in results["forgets"].marks[3].criteria)
+    text = " ".join(c.message for c in results["forgets"].record.marks[3].criteria)
     assert "(lab 08, exercise 1) do not bring back AdamW's moments" in text
     assert 0 < results["forgets"].total < 14
     # What it replaced was put back, so its answer is right; whether that is fair a person decides.
-    (mark,) = [m for m in results["hostile"].marks if m.exercise.name == "ex4"]
+    (mark,) = [m for m in results["hostile"].record.marks if m.exercise.name == "ex4"]
     assert mark.points == 0 and "held back" in mark.cause and "worth 14 points" in mark.private
-    assert any("lab06 ex3-code" in sign for sign in results["hostile"].private)
-    measured = [c.measured for row in rows for mark in row.marks for c in mark.criteria]
+    assert any("lab06 ex3-code" in sign for sign in results["hostile"].record.signs)
+    measured = [c.measured for row in rows for mark in row.record.marks for c in mark.criteria]
     assert len(measured) > 20 and shown.HIDDEN not in measured
 
 

@@ -88,6 +88,6 @@ def main(argv: list[str]) -> int:
             file=sys.stderr,
         )
         return 1
-    troubled = [row for row in rows if row.status != "graded"]
+    troubled = [row for row in rows if row.record.status != "graded"]
     print(f"{len(rows)} submissions, {len(troubled)} with problems: see {given.out / 'class.html'}")
     return 0

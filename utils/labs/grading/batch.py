@@ -29,11 +29,10 @@ from utils.labs.grading import (
     submissions,
 )
 from utils.labs.grading.confine import Limits
-from utils.labs.grading.gradebook import Book, Score
+from utils.labs.grading.gradebook import Book
 from utils.labs.grading.lab import Exercise, Lab
 from utils.labs.grading.marking import Mark
-from utils.labs.grading.records import Record
-from utils.labs.grading.report import Row
+from utils.labs.grading.records import Graded, Record
 from utils.labs.grading.sandbox import Slots
 from utils.labs.grading.submissions import Submission
 from utils.labs.grading.task import Place, Result, Task, run
@@ -59,7 +58,7 @@ def grade(
     again: Iterable[str] = (),
     say: Say = lambda text: None,
     scheduler: str = "",
-) -> list[Row]:
+) -> list[Graded]:
     """Grade every submission in `folder` and write records, tables, reports and gradebook to `out`.
 
     What `out` holds a record of, of the same content, lab and seed, is not graded again, unless its
@@ -139,7 +138,7 @@ def grade(
                 write(out, chosen, book)
                 raise
         rows = write(out, chosen, book, ended=True)
-        return [row for row in rows if row.slug in done]
+        return [row for row in rows if row.record.slug in done]
 
 
 @dataclass
@@ -311,21 +310,6 @@ def _record(result: Result) -> Record:
     )
 
 
-def _row(record: Record, scores: dict[str, Score]) -> Row:
-    return Row(
-        record.student,
-        record.slug,
-        record.status,
-        record.marks,
-        {m.exercise.name: scores[m.exercise.name].points for m in record.marks},
-        frozenset(name for name, score in scores.items() if score.manual),
-        record.notes,
-        record.signs,
-        record.id,
-        record.late,
-    )
-
-
 def _log(result: Result) -> dict[str, Any]:
     """For the instructor only: seconds, raw errors, failing cases, first lines of output."""
     return {
@@ -341,7 +325,7 @@ def _log(result: Result) -> dict[str, Any]:
     }
 
 
-def write(out: Path, chosen: Lab, book: Book, ended: bool = False) -> list[Row]:
+def write(out: Path, chosen: Lab, book: Book, ended: bool = False) -> list[Graded]:
     """Make the table, the pages and the log of what is graded so far; returns all rows.
 
     Also while a grading runs: each file is replaced whole. ended: whether it is the end of one, at
@@ -350,17 +334,16 @@ def write(out: Path, chosen: Lab, book: Book, ended: bool = False) -> list[Row]:
     rows = []
     half = out / ".log.jsonl"
     with open(half, "w", encoding="utf-8", opener=private_file) as log:
-        slugs = [record.slug for record in records.read(out)]
-        for record, scores in zip(records.read(out), book.scores(slugs), strict=True):
-            row = _row(record, scores)
+        for row in book.graded(records.read(out)):
+            log.write(json.dumps(row.record.log) + "\n")
+            row = replace(row, record=replace(row.record, log={}))  # or all of them stay in memory
             rows.append(row)
-            log.write(json.dumps(record.log) + "\n")
             page = report.student_page(chosen, row)
-            replace_file(out / "reports" / f"{row.slug}.html", page)
+            replace_file(out / "reports" / f"{row.record.slug}.html", page)
     half.replace(out / "log.jsonl")
     similar_page = out / "similar.html"
     if ended:
-        found = similar.compare(chosen, out, ((row.student, row.slug) for row in rows))
+        found = similar.compare(chosen, out, ((r.record.student, r.record.slug) for r in rows))
         page = report.similar_page(chosen, out, found)
         replace_file(similar_page, page, private=True)
         replace_file(out / "similar.csv", report.similar_table(found), private=True)

@@ -11,7 +11,6 @@ import copy
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,8 @@ from unittest.mock import patch
 from utils.labs.grading.answers import Notebook
 from utils.labs.grading.lab import Lab
 from utils.labs.grading.marking import Mark
+from utils.labs.grading.records import Graded, Record
 from utils.labs.grading.report import mark_text
-
-
-@dataclass(frozen=True)
-class Score:
-    """nbgrader's points for one exercise. manual: whether a person gave them."""
-
-    points: float
-    manual: bool
 
 
 class GradebookError(RuntimeError):
@@ -146,17 +138,18 @@ class Book:
         if time:
             (folder / "timestamp.txt").write_text(f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC\n")
 
-    def scores(self, slugs: Iterable[str]) -> Iterator[dict[str, Score]]:
-        """The points that count, by exercise, of each of these submissions, which were recorded."""
+    def graded(self, known: Iterable[Record]) -> Iterator[Graded]:
+        """Each of these records, which are in the gradebook, with the points that count."""
         exercise_of = {c.id: c.exercise for c in self.lab.cells if c.kind == "check"}
         with _quiet(), self._open() as book:
-            for slug in slugs:
-                result = book.find_submission_notebook(self.assignment, self.assignment, slug)
+            for record in known:
+                name = self.assignment
+                result = book.find_submission_notebook(name, name, record.slug)
+                grades = {exercise_of[grade.name]: grade for grade in result.grades}
                 # A score of the gradebook stays a score however often it is graded again.
-                yield {
-                    exercise_of[g.name]: Score(float(g.score), g.manual_score is not None)
-                    for g in result.grades
-                }
+                by_hand = (n for n, grade in grades.items() if grade.manual_score is not None)
+                points = {n: float(grade.score) for n, grade in grades.items()}
+                yield Graded(record, points, frozenset(by_hand))
 
     def give(self, slug: str, points: Mapping[str, float]) -> None:
         """Store the points that a person gave, by exercise: they count, whatever checks say."""

@@ -7,7 +7,8 @@ from pathlib import Path
 from utils.labs.grading import answers, batch, downloads, folders, records
 from utils.labs.grading.gradebook import Book
 from utils.labs.grading.platforms import results
-from utils.labs.grading.platforms.results import Graded, Results
+from utils.labs.grading.platforms.results import Results
+from utils.labs.grading.records import Graded
 from utils.labs.grading.submissions import File, slugs_of
 
 

@@ -24,9 +24,9 @@ class Record:
     """One submission that was graded.
 
     entry: its name in the folder of submissions. key: of what it was graded with, see `key_of`; ""
-    if it is to be graded again by the next run. seed: which drew its hidden cases. status, notes,
-    signs, id, late: as in `report.Row`. log: for the instructor only. submitted: the time, as in
-    `Submission`.
+    if it is to be graded again by the next run. seed: which drew its hidden cases. status:
+    "graded", "graded with problems" or "not graded". signs: remarks for the instructor only, like
+    log. id, late, submitted: as in `Submission`.
     """
 
     entry: str
@@ -47,6 +47,27 @@ class Record:
     def points(self) -> float:
         """Points in all exercises, as the judges gave them."""
         return sum(mark.points for mark in self.marks)
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A record with what counts. points: by exercise, as in the gradebook, before any penalty.
+    by_hand: the exercises whose points a person gave.
+    """
+
+    record: Record
+    points: dict[str, float]
+    by_hand: frozenset[str] = frozenset()
+
+    @property
+    def total(self) -> float:
+        """Points in all exercises together."""
+        return round(sum(self.points.values()), 2)
+
+    @property
+    def counts(self) -> bool:
+        """Whether there are points to hand on: a person's do so even where grading failed."""
+        return self.record.status != "not graded" or bool(self.by_hand)
 
 
 def key_of(files: Iterable[File], notes: Iterable[str], lab: Lab, root: Path, seed: str) -> str:

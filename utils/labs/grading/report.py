@@ -26,6 +26,7 @@ from utils.labs import Criterion
 from utils.labs.grading import similar
 from utils.labs.grading.lab import Exercise, Lab
 from utils.labs.grading.marking import Mark
+from utils.labs.grading.records import Graded
 from utils.labs.grading.similar import Similar
 
 Person = tuple[str, str]
@@ -38,32 +39,6 @@ MOST_KNOWN = 20_000
 """Messages whose sentence is remembered."""
 LEAST_CORRELATED = 10
 """Students from which on a correlation is shown."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One student: how the grading went and what counts.
-
-    status: "graded", "graded with problems" or "not graded". points: by exercise, as in the
-    gradebook. by_hand: the exercises whose points a person gave. private: remarks for the
-    instructor only. id, late: what the learning platform wrote into the name of the file.
-    """
-
-    student: str
-    slug: str
-    status: str
-    marks: tuple[Mark, ...]
-    points: dict[str, float]
-    by_hand: frozenset[str]
-    notes: tuple[str, ...]
-    private: tuple[str, ...] = ()
-    id: str = ""
-    late: bool = False
-
-    @property
-    def total(self) -> float:
-        """Points in all exercises together."""
-        return round(sum(self.points.values()), 2)
 
 
 def mark_text(mark: Mark) -> str:
@@ -80,19 +55,19 @@ def mark_text(mark: Mark) -> str:
     return "\n".join(lines) + "\n"
 
 
-def all_notes(row: Row) -> list[str]:
+def all_notes(row: Graded) -> list[str]:
     """Everything worth a remark, as in the table; what holds for several exercises is said once."""
     results: dict[str, list[str]] = {}
-    for mark in row.marks:
+    for mark in row.record.marks:
         name = mark.exercise.name
         by_hand = ["points given by hand"] if name in row.by_hand else []
         for text in [mark.cause, *mark.notes, *by_hand]:
             results.setdefault(text, []).append(name)
     results.pop("", None)
-    return [*row.notes, *(f"{', '.join(names)}: {text}" for text, names in results.items())]
+    return [*row.record.notes, *(f"{', '.join(names)}: {text}" for text, names in results.items())]
 
 
-def table(lab: Lab, rows: Iterable[Row]) -> str:
+def table(lab: Lab, rows: Iterable[Graded]) -> str:
     """The class as CSV, one row per student."""
     names = [exercise.name for exercise in lab.exercises]
     total = sum(exercise.points for exercise in lab.exercises)
@@ -101,8 +76,13 @@ def table(lab: Lab, rows: Iterable[Row]) -> str:
     writer.writerow(["student", "id", "late", "status", "total", "max", *names, "notes"])
     for row in rows:
         points = [f"{row.points[name]:g}" for name in names]
-        notes = _cell("; ".join([*all_notes(row), *row.private]))
-        about = [_cell(row.student), _cell(row.id), "late" if row.late else "", row.status]
+        notes = _cell("; ".join([*all_notes(row), *row.record.signs]))
+        about = [
+            _cell(row.record.student),
+            _cell(row.record.id),
+            "late" if row.record.late else "",
+            row.record.status,
+        ]
         writer.writerow([*about, f"{row.total:g}", f"{total:g}", *points, notes])
     return file.getvalue()
 
@@ -116,7 +96,7 @@ def _cell(text: str) -> str:
     return f"'{text}" if text.lstrip()[:1] in ("=", "+", "-", "@", "|", "%") else text
 
 
-def student_page(lab: Lab, row: Row) -> str:
+def student_page(lab: Lab, row: Graded) -> str:
     """What one student reads, as HTML."""
     return _render(
         "student.html", lab=lab, row=row, earned=earned, result=_result, how_points=HOW_POINTS
@@ -180,40 +160,40 @@ class ClassSummary:
         self._totals = array("d")
         self._submissions = self._weak = 0
         # Heaps, the one with the most points first: of all, and of those who tried something.
-        self._fewest: list[tuple[float, int, Row]] = []
-        self._weakest: list[tuple[float, int, Row]] = []
+        self._fewest: list[tuple[float, int, Graded]] = []
+        self._weakest: list[tuple[float, int, Graded]] = []
         self._silent: dict[str, list[Person]] = {"not graded": [], "tried no exercise": []}
         self._signs: dict[str, tuple[int, list[tuple[str, str, str]]]] = {}
         self._said: dict[tuple[str, str, str], str] = {}
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Graded) -> None:
         """Count one student in."""
         self._submissions += 1
         _keep(self._fewest, row, self._submissions, MOST_ROWS)
         for kind, text in _signs(row):
             count, entries = self._signs.get(kind, (0, []))
             if count < MOST_NAMED:
-                entries.append((row.student, row.slug, text))
+                entries.append((row.record.student, row.record.slug, text))
             self._signs[kind] = (count + 1, entries)
-        if row.status == "not graded":
-            self._silent["not graded"].append((row.student, row.slug))
+        if row.record.status == "not graded":
+            self._silent["not graded"].append((row.record.student, row.record.slug))
             return
         self._totals.append(row.total)
-        tried = [k for k, mark in enumerate(row.marks) if mark.state != "not attempted"]
+        tried = [k for k, mark in enumerate(row.record.marks) if mark.state != "not attempted"]
         if tried:
             self._exercises[tried[-1]].last += 1
             if row.total < self._most / 2:
                 self._weak += 1
                 _keep(self._weakest, row, self._submissions, MOST_NAMED)
         else:
-            self._silent["tried no exercise"].append((row.student, row.slug))
-        for about, mark in zip(self._exercises, row.marks, strict=True):
+            self._silent["tried no exercise"].append((row.record.student, row.record.slug))
+        for about, mark in zip(self._exercises, row.record.marks, strict=True):
             about.states[mark.state] += 1
             about.points.append(row.points[about.exercise.name])
             for text in self._wrong(mark):
                 about.wrong[text] += 1
                 if about.wrong[text] <= MOST_NAMED:
-                    about.who[text].append((row.student, row.slug))
+                    about.who[text].append((row.record.student, row.record.slug))
 
     def _wrong(self, mark: Mark) -> dict[str, None]:
         """What the checks say is wrong with an answer, each once."""
@@ -262,7 +242,7 @@ class ClassSummary:
             exercises=[self._about(about) for about in self._exercises],
             stops=f"{last.exercise.name}: {last.last} of {len(totals)}" if stops else "",
             weak=self._weak,
-            weakest=[(r.student, r.slug, self._reason(r)) for r in weakest],
+            weakest=[(r.record.student, r.record.slug, self._reason(r)) for r in weakest],
             silent=[(why, len(w), w[:MOST_NAMED]) for why, w in self._silent.items() if w],
             signs=[(kind, SIGNS[kind], *found) for kind, found in sorted(self._signs.items())],
             rows=rows,
@@ -289,17 +269,17 @@ class ClassSummary:
             "others": len(wrong[MOST_OBSTACLES:]),
         }
 
-    def _reason(self, row: Row) -> str:
+    def _reason(self, row: Graded) -> str:
         """Why somebody may need help, as the end of a sentence that begins with the name."""
-        tried = [mark for mark in row.marks if mark.state != "not attempted"]
+        tried = [mark for mark in row.record.marks if mark.state != "not attempted"]
         text = f"has {row.total:g} of {self._most:g} points"
-        if tried[-1] is not row.marks[-1]:
+        if tried[-1] is not row.record.marks[-1]:
             text += f", stopped after {tried[-1].exercise.name}"
         if broken := [mark.exercise.name for mark in tried if mark.state == "error"]:
             text += f", and {_listed(broken)} ended in an error"
         wrong = [
             (about.wrong[said], mark.exercise.name, said)
-            for about, mark in zip(self._exercises, row.marks, strict=True)
+            for about, mark in zip(self._exercises, row.record.marks, strict=True)
             for said in self._wrong(mark)
             if mark.state == "tried"
         ]
@@ -314,7 +294,7 @@ def _numberless(text: str) -> str:
     return re.sub(r"\d(?:[\d.,]*\d)?(?:e[+-]?\d+)?", "…", text)
 
 
-def _keep(heap: list[tuple[float, int, Row]], row: Row, number: int, most: int) -> None:
+def _keep(heap: list[tuple[float, int, Graded]], row: Graded, number: int, most: int) -> None:
     """Keep the rows with the fewest points, of equal ones the first."""
     entry = (-row.total, -number, row)
     (heapq.heappush if len(heap) < most else heapq.heappushpop)(heap, entry)
@@ -341,11 +321,11 @@ SIGNS = {
 """Kinds of signs, and why each is one."""
 
 
-def _signs(row: Row) -> Iterator[tuple[str, str]]:
-    for text in row.private:
+def _signs(row: Graded) -> Iterator[tuple[str, str]]:
+    for text in row.record.signs:
         kind, _, rest = text.partition(": ")
         yield (kind, rest) if kind in SIGNS else ("other", text)
-    for mark in row.marks:
+    for mark in row.record.marks:
         name = mark.exercise.name
         if "held back" in mark.cause:
             yield "points held back", f"{name}: {mark.cause}"
@@ -358,7 +338,7 @@ def _signs(row: Row) -> Iterator[tuple[str, str]]:
                 yield "equals the published solution", f"{name}, {note.partition(', ')[2]}"
 
 
-def class_page(lab: Lab, rows: Iterable[Row], similar: bool = False) -> str:
+def class_page(lab: Lab, rows: Iterable[Graded], similar: bool = False) -> str:
     """For the instructor, as HTML: how the points are spread, where the class is stuck, what it
     gets wrong, who may need help, what looks odd, and who did what.
 

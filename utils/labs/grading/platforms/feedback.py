@@ -8,13 +8,15 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from utils.course.files import replace_file
 from utils.labs.grading import downloads, folders, report
 from utils.labs.grading.platforms.policy import Late
-from utils.labs.grading.platforms.results import Graded, Results, csv_text, platform_of
+from utils.labs.grading.platforms.results import Results, csv_text, platform_of
+from utils.labs.grading.records import Graded
 
 
 def annotated(results: Results, student: Graded, late: Late | None) -> dict[str, Any] | None:
@@ -98,20 +100,14 @@ def release(
             own = folder / record.slug
         own.mkdir(parents=True, exist_ok=True)
         taken = late.get(record.slug, Late())
-        page = report.student_page(results.lab, _row(student, taken))
+        told = replace(record, notes=(*record.notes, *_about(student, taken)))
+        page = report.student_page(results.lab, replace(student, record=told))
         (own / names[0]).write_text(page, encoding="utf-8")
         if notebook := annotated(results, student, taken):
             (own / names[1]).write_text(_text(notebook), encoding="utf-8")
     if platform and folder.exists():
         shutil.make_archive(str(folder), "zip", folder)
     return without
-
-
-def _row(student: Graded, late: Late) -> report.Row:
-    r = student.record
-    notes = (*r.notes, *_about(student, late))
-    points = (r.marks, student.points, student.by_hand)
-    return report.Row(r.student, r.slug, r.status, *points, notes, (), r.id, r.late)
 
 
 def _text(notebook: Mapping[str, Any]) -> str:

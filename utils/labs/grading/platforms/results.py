@@ -10,30 +10,9 @@ from pathlib import Path
 from utils.labs.grading import downloads, lab, records
 from utils.labs.grading.gradebook import Book
 from utils.labs.grading.lab import Lab
-from utils.labs.grading.records import Record
+from utils.labs.grading.records import Graded, Record
 
 _PLAIN = re.compile(r"[+\-@]?[\w.@ -]*", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Graded:
-    """One student in one lab. points: by exercise, as they count, before any penalty. by_hand:
-    exercises whose points a person gave.
-    """
-
-    record: Record
-    points: dict[str, float]
-    by_hand: frozenset[str] = frozenset()
-
-    @property
-    def total(self) -> float:
-        """Points in all exercises together."""
-        return round(sum(self.points.values()), 2)
-
-    @property
-    def counts(self) -> bool:
-        """Whether there are points to hand on: a person's do so even where grading failed."""
-        return self.record.status != "not graded" or bool(self.by_hand)
 
 
 @dataclass(frozen=True)
@@ -58,12 +37,7 @@ def load(out: Path, root: Path) -> Results:
         raise ValueError(f"{out} holds no results: give the --out of an earlier `course.py grade`")
     chosen = lab.load(root, known[0].marks[0].exercise.id.partition(".")[0])
     book = Book(chosen, root, out)
-    students = []
-    for record, scores in zip(known, book.scores([r.slug for r in known]), strict=True):
-        points = {name: score.points for name, score in scores.items()}
-        by_hand = frozenset(name for name, score in scores.items() if score.manual)
-        students.append(Graded(record, points, by_hand))
-    return Results(out, chosen, book, tuple(students))
+    return Results(out, chosen, book, tuple(book.graded(known)))
 
 
 def platform_of(record: Record) -> str:

@@ -33,8 +33,8 @@ from pathlib import Path
 
 from utils.labs.grading import downloads
 from utils.labs.grading.platforms.policy import Late
-from utils.labs.grading.platforms.results import Graded, Results, cell, csv_text, platform_of, same
-from utils.labs.grading.records import Record
+from utils.labs.grading.platforms.results import Results, cell, csv_text, platform_of, same
+from utils.labs.grading.records import Graded, Record
 from utils.labs.grading.report import mark_text
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from utils.labs.grading import downloads
 from utils.labs.grading.platforms.policy import Late
-from utils.labs.grading.platforms.results import Graded, Results, csv_text, platform_of, same
+from utils.labs.grading.platforms.results import Results, csv_text, platform_of, same
+from utils.labs.grading.records import Graded
 
 
 @dataclass
