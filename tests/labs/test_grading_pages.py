@@ -162,7 +162,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     pair = similar.Pair("ex3", (0,), (1, 2), 0.8, 40)
     judged = {e.name: 30 for e in first_lab().exercises}
     alike = {e.name: [(0.9, 3)] for e in first_lab().exercises}
-    found = similar.Similar([(r.student, r.slug) for r in rows], [pair], alike, judged)
+    found = similar.Similar(
+        [(r.record.student, r.record.slug) for r in rows], [pair], alike, judged
+    )
     (folder / "similar.html").write_text(report.similar_page(first_lab(), folder, found))
     (folder / "reports" / "s1.html").write_text(report.student_page(first_lab(), rows[1]))
     return [(folder / n).as_uri() for n in ("class.html", "similar.html", "reports/s1.html")]
