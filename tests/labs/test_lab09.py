@@ -77,7 +77,10 @@ def test_a_record_with_more_results_than_one_is_refused(names: dict) -> None:
         forged = facts | {"program": packed(whole | {"results": result})}
         criteria = judge("lab09.ex1").judge(case, forged)
         assert not any(criterion.passed for criterion in criteria)
-        assert criteria[0].message.startswith("the record of the kernel")
+        assert criteria[0].message in (
+            "the record of the kernel is not a valid program",
+            "the kernel does not return exactly one result",
+        )
 
 
 LARGE = "nl.ndarray((2**15, 2**13), dtype=a.dtype, buffer=nl.shared_hbm)"
