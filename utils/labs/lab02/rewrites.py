@@ -137,7 +137,7 @@ def _on_host(weight: int, operators: list[str], advice: str) -> Criterion:
 def _executions(weight: int, calls: int, facts: Facts) -> Criterion:
     ran = facts["executions"]
     return criterion(
-        SAYS["if-any"],
+        "one call should be one execution",
         weight,
         ran == calls,
         times(ran, "execution"),
