@@ -20,6 +20,7 @@ from utils.nki.simulator.program import Program
 from utils.nki.simulator.target import target
 from utils.nki.simulator.timing.compiled import RULES, compiled, spilled_bytes
 from utils.nki.simulator.timing.constants import table
+from utils.nki.validation.dialect import independent
 
 ROWS = target("trn1").partitions
 WIDE = 512
@@ -75,7 +76,7 @@ def test_without_rules_nothing_changes_and_unknown_ones_are_named() -> None:
     program = recorded(repeated, (ROWS, WIDE))
     assert compiled(program, ()) is program
     assert timed(program).seconds == profile_of(program).seconds
-    with pytest.raises(ValueError, match="no rule is 'magic'; there are 'broadcast', 'hoist'"):
+    with pytest.raises(ValueError, match="no rule is 'magic'; there are 'merge', 'broadcast'"):
         compiled(program, ["magic"])
 
 
@@ -115,18 +116,103 @@ def test_what_does_not_fit_is_loaded_again() -> None:
     assert timed(program, "hoist").hbm_read == profile_of(program).hbm_read
 
 
-def test_a_row_is_spread_by_one_transfer() -> None:
-    def kernel(x):
-        result = nl.ndarray((ROWS, x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
-        nisa.dma_copy(dst=result, src=nl.broadcast_to(loaded(x), (ROWS, x.shape[1])))
-        return result
+def names(program: Program) -> list[str]:
+    return [item.checked.spec.name for item in program.instructions]
 
-    program = recorded(kernel, (1, WIDE))
-    assert program.count("nc_stream_shuffle") == 4
-    made = compiled(program, ["broadcast"])
-    assert made.count("nc_stream_shuffle") == 0
-    assert made.count("dma_copy") == program.count("dma_copy") + 1
-    assert timed(program, "broadcast").hbm_read == profile_of(program).hbm_read
+
+def test_a_row_of_one_bank_is_spread_into_psum_and_read_there() -> None:
+    def kernel(x, row):
+        data = loaded(x)
+        wide = nl.broadcast_to(loaded(row), x.shape)
+        nisa.tensor_tensor(dst=tile(x.shape[1]), data1=data, data2=wide, op=nl.multiply)
+
+    short = recorded(kernel, (ROWS, WIDE), (1, WIDE))
+    assert short.count("nc_stream_shuffle") == 4 and short.instructions[-1].checked.cycles == 1024
+    made = compiled(short, ["broadcast"])
+    assert names(made) == ["dma_copy", "dma_copy", "nc_matmul", "tensor_tensor"]
+    assert made.instructions[-1].checked.cycles == WIDE, "one operand is in PSUM"
+    assert timed(short, "broadcast").hbm_read == profile_of(short).hbm_read
+    long = compiled(recorded(kernel, (ROWS, 2 * WIDE), (1, 2 * WIDE)), ["broadcast"])
+    assert names(long)[2:] == 2 * ["nc_matmul", "activation"] + ["tensor_tensor"]
+
+
+@pytest.mark.parametrize("banks, spread", [(6, "tensor_tensor"), (7, "activation")])
+def test_a_row_is_copied_where_psum_is_full_or_its_tile_changes(banks: int, spread: str) -> None:
+    def kernel(x, row):
+        full = [nl.ndarray((ROWS, WIDE), dtype=nl.float32, buffer=nl.psum) for _ in range(banks)]
+        for made in full:
+            nisa.memset(dst=made, value=0.0)
+        wide = nl.broadcast_to(loaded(row), x.shape)
+        nisa.tensor_tensor(dst=tile(), data1=loaded(x), data2=wide, op=nl.multiply)
+        if banks > 6:
+            nisa.memset(dst=wide, value=0.0)
+        for made in full:
+            nisa.tensor_copy(dst=tile(), src=made)
+
+    made = names(compiled(recorded(kernel, (ROWS, WIDE), (1, WIDE)), ["broadcast"]))
+    assert spread in made[made.index("nc_matmul") : made.index("nc_matmul") + 3]
+    assert ("activation" in made) is (spread == "activation")
+
+
+@pytest.mark.parametrize(
+    "change, columns, times",
+    [("nothing", WIDE, 1), ("input", WIDE, 3), ("result", WIDE, 3), ("nothing", 12288, 3)],
+)
+def test_what_is_computed_again_is_kept(change: str, columns: int, times: int) -> None:
+    def kernel(x):
+        data = loaded(x)
+        for _ in range(3):
+            result = tile(columns)
+            nisa.tensor_tensor(dst=result, data1=data, data2=data, op=nl.multiply)
+            other = tile(columns)
+            nisa.tensor_tensor(dst=other, data1=result, data2=result, op=nl.subtract)
+            nisa.tensor_tensor(dst=tile(columns), data1=other, data2=data, op=nl.multiply)
+            if change != "nothing":
+                nisa.memset(dst=data if change == "input" else result, value=0.0)
+
+    made = compiled(recorded(kernel, (ROWS, columns)), ["reuse"])
+    products = [i for i in made.instructions if i.checked.spec.name == "tensor_tensor"]
+    first = [i for i in products if i.args["data1"].storage is i.args["data2"].storage
+             and i.args["op"] is nl.multiply]  # fmt: skip
+    assert len(first) == times
+
+
+@pytest.mark.parametrize("trips, merged", [(2, True), (128, True), (129, False), (1, False)])
+def test_a_loop_over_short_rows_is_one_pass_if_they_fit_into_a_bank(trips, merged) -> None:
+    taps = 4
+
+    def kernel(x, weights):
+        data, filters, sums = loaded(x), loaded(weights), tile(trips)
+        for o in independent(trips):
+            made = tile(taps)
+            nisa.tensor_tensor(dst=made, data1=data[:, o : o + taps], data2=filters, op=nl.multiply)
+            nisa.tensor_reduce(dst=sums[:, o : o + 1], data=made, op=nl.add, axis=1)
+        nisa.tensor_copy(dst=tile(trips), src=sums)
+
+    program = recorded(kernel, (ROWS, trips + taps), (ROWS, taps))
+    made = compiled(program, ["merge"])
+    assert made.count("tensor_tensor") == made.count("tensor_reduce") == (1 if merged else trips)
+    if merged:
+        assert names(made)[2:] == ["tensor_tensor", "tensor_reduce", "tensor_copy"]
+        product, total = made.instructions[2:4]
+        assert product.args["data1"].shape == (ROWS, trips, taps)
+        assert total.args["dst"].elements == trips
+        cycles = [max(64, 2 * trips * taps), max(64, trips * taps)]
+        assert [product.checked.cycles, total.checked.cycles] == cycles
+        assert timed(program, "merge").seconds < profile_of(program).seconds or trips < 3
+
+
+@pytest.mark.parametrize("carried", ["accumulated", "shifted", "uneven"])
+def test_a_loop_whose_iterations_depend_on_each_other_stays(carried: str) -> None:
+    def kernel(x):
+        data, total = loaded(x), tile(16)
+        for o in independent(4):
+            at = {"accumulated": 0, "shifted": o + 1, "uneven": o * o}[carried]
+            read = total[:, o : o + 1] if carried == "shifted" else data[:, o : o + 1]
+            nisa.tensor_scalar(dst=total[:, at : at + 1], data=read, op0=nl.add, operand0=1.0)
+
+    program = recorded(kernel, (ROWS, 16))
+    assert compiled(program, ["merge"]).count("tensor_scalar") == 4
 
 
 def test_copies_and_scales_go_to_the_scalar_engine_unless_an_engine_is_asked_for() -> None:
@@ -181,7 +267,7 @@ def test_both_estimates_are_shown() -> None:
     assert plain.as_written is plain and result.as_compiled is result
     assert plain.as_compiled.seconds == result.seconds
     assert result.as_written is not None and result.as_written.seconds == plain.seconds
-    assert "as written" in repr(result) and "by broadcast, hoist, engines" in repr(result)
+    assert "as written" in repr(result) and "by merge, broadcast, reuse, hoist" in repr(result)
     assert "as written" not in repr(plain)
     some = profile(nki.jit(repeated), target="trn1", as_compiled={"spill", "engines", "hoist"})
     assert some(shape).rules == ("hoist", "engines", "spill")

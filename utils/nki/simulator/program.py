@@ -140,7 +140,9 @@ class Core:
     """One instance of the kernel: its place in the grid and its instruction stream.
 
     registers: what the accumulators of its engines hold. barriers, pipes: how often it met the
-    other core. loop: the device loop that is running. switch: lets the other core run.
+    other core. loop: the device loop that is running. loops: for loops of older dialects whose
+    iterations are independent, inner ones first, where each iteration begins and the last one
+    ends. switch: lets the other core run.
     """
 
     program: Program
@@ -153,6 +155,7 @@ class Core:
     barriers: int = 0
     pipes: dict[Any, int] = field(default_factory=dict)
     loop: Loop | None = None
+    loops: list[list[int]] = field(default_factory=list)
     switch: Any = None
 
 

@@ -264,7 +264,8 @@ def estimate(it: Published, folder: Path) -> Row:
 
 
 def _figures(it: Published, result: Profile) -> Figures:
-    value = 100 * result.mfu if it.quantity == "mfu" else result.seconds / SECONDS[it.unit]
+    seconds = result.seconds + it.outside
+    value = 100 * result.mfu if it.quantity == "mfu" else seconds / SECONDS[it.unit]
     spilled = spilled_bytes(result.program)
     return Figures(
         float(f"{value:.{PLACES}g}"), result.busiest, result.hbm_read, result.hbm_written, spilled

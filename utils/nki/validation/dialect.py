@@ -8,7 +8,7 @@ A sum in PSUM begins with its first product, as the compiler drops the zeros bef
 """
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -599,7 +599,8 @@ def namespace() -> dict[str, ModuleType]:
     language.copy = tensor_copy  # type: ignore[attr-defined]
     language.broadcast_to = lambda x, shape, **_: x.broadcast_to(shape)  # type: ignore[attr-defined]
     language.ds = lambda start, size: slice(start, start + size)  # type: ignore[attr-defined]
-    language.affine_range = language.sequential_range = range  # type: ignore[attr-defined]
+    language.affine_range = independent  # type: ignore[attr-defined]
+    language.sequential_range = range  # type: ignore[attr-defined]
     language.shared_constant = _constant  # type: ignore[attr-defined]
     isa = ModuleType("neuronxcc.nki.isa")
     isa.__getattr__ = lambda name: getattr(nisa, name)  # type: ignore[method-assign]
@@ -627,6 +628,16 @@ def namespace() -> dict[str, ModuleType]:
         "neuronxcc.nki.isa": isa,
         "neuronxcc.nki.typing": typing,
     }
+
+
+def independent(*bounds: int) -> Iterator[int]:
+    """`nl.affine_range`: a loop whose iterations the compiler may reorder and merge."""
+    core = running("affine_range")
+    starts = []
+    for index in range(*bounds):
+        starts.append(len(core.instructions))
+        yield index
+    core.loops.append([*starts, len(core.instructions)])
 
 
 def _constant(value: np.ndarray) -> Tile:

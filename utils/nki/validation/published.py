@@ -25,6 +25,7 @@ import numpy as np
 import yaml
 
 from utils.nki.simulator.arrays import Shape
+from utils.nki.validation.estimates import SECONDS
 from utils.nki.validation.measurements import FILE as MEASUREMENTS
 
 FILE = MEASUREMENTS.with_name("nki_published.yaml")
@@ -70,6 +71,13 @@ class Published:
     candidate: int | None = None
     block: int | None = None
     note: str = ""
+    total: bool = False
+
+    @property
+    def outside(self) -> float:
+        """Seconds of the measured value that pass before and after the kernel."""
+        entry = _content()["outside"]
+        return float(entry["value"]) * SECONDS[entry["unit"]] if self.total else 0.0
 
     @property
     def repository(self) -> Repository:

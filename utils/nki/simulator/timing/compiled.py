@@ -2,18 +2,18 @@
 
 A kernel says what is computed; the compiler still chooses engines, moves loads, and makes room.
 Each rule of `RULES` is one of these choices, can be left out, and names what suggests it. None is
-documented as such: they are read off published profiles of published kernels, whose rows stand in
-`suggested` of utils/facts/data/nki_published.yaml and count as fitted.
+documented as such: they are read off published profiles of published kernels, whose rows count as
+fitted (utils/facts/data/nki_published.yaml).
 
-Not modelled, because nothing in a recorded program says where it happens: loops whose iterations
-the compiler merges into one instruction, rows that it spreads through PSUM, results that it keeps
-instead of computing them again, and what it makes of very small transfers.
+Not modelled, because no published profile shows how it is decided: work that Vector and GpSimd
+share, part of a long loop in one instruction, and what becomes of very small transfers.
 
 Programs are changed as lists of instructions: values are not computed again, and what is inserted
 or replaced is timed by the same rules as everything else.
 """
 
 import dataclasses
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,20 +21,33 @@ from types import SimpleNamespace
 from typing import Any
 
 from utils.nki.simulator.capacity import levels, usable_bytes
+from utils.nki.simulator.dtypes import DType, dtype_of
 from utils.nki.simulator.enums import MemoryRegion, engine
+from utils.nki.simulator.errors import NkiValidationError
 from utils.nki.simulator.instruction import nisa
 from utils.nki.simulator.instructions.costs import FEWEST_CYCLES
 from utils.nki.simulator.memory import Storage
+from utils.nki.simulator.operands import Use
+from utils.nki.simulator.operators import OPERATORS
 from utils.nki.simulator.program import Core, Instruction, Program
-from utils.nki.simulator.table import Checked, sentence
+from utils.nki.simulator.table import Checked, sentence, verdict
+from utils.nki.simulator.target import Target
 from utils.nki.simulator.tensor import Tensor, whole
 from utils.nki.simulator.timing.constants import constants, table
 from utils.nki.simulator.timing.work import later_accesses
-from utils.nki.simulator.uses import tensors_of
+from utils.nki.simulator.uses import tensors_of, uses
 
 SBUF, PSUM = MemoryRegion.sbuf, MemoryRegion.psum
 MOVED = frozenset(("tensor_copy", "tensor_scalar"))
 """Instructions that the Scalar Engine does as well: a scale, a shift, a copy."""
+ACCUMULATED = dtype_of("float32")
+"""What the Tensor Engine accumulates in PSUM."""
+SHORT = frozenset(
+    ("tensor_tensor", "tensor_scalar", "tensor_reduce", "tensor_copy", "activation", "reciprocal")
+)
+LONGEST = 512
+"""Elements of a partition that a merged instruction has at most: a bank of PSUM in FP32."""
+ELEMENTWISE = frozenset(("tensor_tensor", "tensor_scalar", "activation", "reciprocal"))
 LINEAR = frozenset(("multiply", "add", "subtract"))
 
 
@@ -103,14 +116,21 @@ def _verdict(of: Instruction, **changes: Any) -> Checked:
     return Checked(old.spec, use, changes.get("cycles", old.cycles))
 
 
-def _transfer(like: Instruction, on: Any, dst: Tensor, src: Tensor) -> Instruction:
-    """A transfer that the compiler adds, on behalf of an instruction."""
-    spec = nisa.dma_copy.spec
-    use: Any = SimpleNamespace(engine=engine.dma, target=on, doubts=())
-    args = {**spec.defaults, "dst": dst, "src": src}
-    made = Instruction(Checked(spec, use, 0.0), args, None, like.line, like.index)
+def _added(like: Instruction, on: Target, name: str, **args: Any) -> Instruction:
+    """An instruction that the compiler adds, on behalf of another one."""
+    spec = getattr(nisa, name).spec
+    given = {**spec.defaults, **args}
+    made = Instruction(verdict(spec, given, on), given, None, like.line, like.index)
     made.loop = like.loop
     return made
+
+
+def _users(core: Core) -> dict[Storage, list[int]]:
+    """The places of the instructions that use each allocation."""
+    users: dict[Storage, list[int]] = defaultdict(list)
+    for tile, place in uses(core.instructions):
+        users[tile].append(place)
+    return users
 
 
 def _moved(tensor: Tensor, storage: Storage) -> Tensor:
@@ -120,36 +140,227 @@ def _moved(tensor: Tensor, storage: Storage) -> Tensor:
     )
 
 
+# ---- loops ---------------------------------------------------------------------------------------
+
+
+def merge(program: Program, core: Core) -> None:
+    """An innermost loop over short rows becomes one pass, if they fit into a bank of PSUM."""
+    users = _users(core)
+    passes: dict[int, tuple[int, list[Instruction]]] = {}
+    inner = -1  # where the last loop began: an outer one comes after those inside it
+    for starts in core.loops:
+        if starts[0] > inner:
+            merged = _Pass(program, core, starts, users).made
+            if merged:
+                passes[starts[0]] = starts[-1], merged
+        inner = max(inner, starts[0])
+    made, place = [], 0
+    while place < len(core.instructions):
+        place, several = passes.get(place, (place + 1, [core.instructions[place]]))
+        made += several
+    core.instructions[:] = made
+
+
+class _Pass:
+    """All iterations of a loop in one instruction for each of its body; `made` has none if that
+    cannot be: an operand has to be the same, to move on evenly, or to be a tile of one iteration.
+    """
+
+    def __init__(
+        self, program: Program, core: Core, starts: list[int], users: dict[Storage, list[int]]
+    ) -> None:
+        self.program, self.count, self.users, self.starts = program, len(starts) - 1, users, starts
+        self.tiles: dict[Storage, Storage] = {}
+        self.made: list[Instruction] = []
+        bodies = [core.instructions[a:b] for a, b in itertools.pairwise(starts)]
+        if self.count < 2 or len({len(body) for body in bodies}) > 1:
+            return
+        written = {t.storage for item in bodies[0] for t in tensors_of(item, reads=False)}
+        self.read = {t.storage for item in bodies[0] for t in tensors_of(item, reads=True)}
+        self.moving = {tile for tile in written if not self._is_own(tile, 0)}
+        for same in zip(*bodies, strict=True):
+            merged = self._merged(same)
+            if merged is None:
+                self.made = []
+                return
+            self.made.append(merged)
+
+    def _merged(self, same: tuple[Instruction, ...]) -> Instruction | None:
+        """One instruction for those at the same place of all bodies."""
+        first, spec = same[0], same[0].checked.spec
+        if spec.name not in SHORT or any(i.checked.spec is not spec for i in same):
+            return None
+        args: dict[str, Any] = {}
+        for name, value in first.args.items():
+            values = [item.args[name] for item in same]
+            if isinstance(value, Tensor):
+                args[name] = self._along(values, name in spec.outputs)
+                if args[name] is None or args[name].elements > LONGEST:
+                    return None
+            elif any(type(v) is not type(value) or v != value for v in values):
+                return None
+            else:
+                args[name] = value
+        use = Use(spec.name, spec.operands, spec.engine, args, self.program.target)
+        use.engine = first.engine
+        return _again(first, Checked(spec, use, spec.cost(use)), **args)
+
+    def _along(self, tensors: list[Any], written: bool) -> Tensor | None:
+        """A view of what the tensors of all iterations see, with the loop as its second axis."""
+        one = tensors[0]
+        if any(not isinstance(t, Tensor) or t.indirect or (t.shape, t.strides, t.dtype)
+               != (one.shape, one.strides, one.dtype) for t in tensors):  # fmt: skip
+            return None
+        storage, step, offset = one.storage, tensors[1].offset - one.offset, one.offset
+        if any(t.storage is not storage for t in tensors):
+            if not all(self._is_own(t.storage, i) for i, t in enumerate(tensors)):
+                return None
+            step = storage.row
+            if storage not in self.tiles:
+                shape = (storage.partitions, self.count * step)
+                self.tiles[storage] = self.program.allocate(
+                    shape, storage.dtype, storage.buffer, line=storage.line
+                )
+            storage = self.tiles[storage]
+            if any(t.offset != offset for t in tensors):
+                return None
+        elif any(t.offset - s.offset != step for s, t in itertools.pairwise(tensors)):
+            return None
+        elif storage in self.moving and (step == 0 or storage in self.read):
+            return None
+        strides = (storage.row, step, *one.strides[1:])
+        return type(one)(
+            storage, one.dtype, (one.shape[0], self.count, *one.shape[1:]), strides, offset
+        )
+
+    def _is_own(self, tile: Storage, iteration: int) -> bool:
+        """Whether a tile is used in one iteration only."""
+        places, (begin, end) = self.users[tile], self.starts[iteration : iteration + 2]
+        return tile.on_chip and begin <= places[0] and places[-1] < end
+
+
 # ---- rows over partitions ------------------------------------------------------------------------
 
 
 def broadcast(program: Program, core: Core) -> None:
-    """Stream shuffles that spread one row over partitions become one transfer."""
-    kept: list[Instruction] = []
-    waiting: list[Instruction] = []
+    """The Tensor Engine spreads rows over partitions through PSUM; rows of one bank stay there."""
+    users = _users(core)
+    on, bank = program.target, program.target.psum_bank_bytes
+    room = usable_bytes(on, PSUM) - bank - levels(program, PSUM, core.index)
+    ones: dict[DType, Tensor] = {}
+    stands: dict[Storage, Storage] = {}
+    made: list[Instruction] = []
+    for tile, run in itertools.groupby(core.instructions, _spread):
+        group = list(run)
+        if tile is None:
+            made += [_elsewhere(instruction, stands, on) for instruction in group]
+            continue
+        first, row = group[0], group[0].args["src"]
+        if row.dtype not in ones:
+            ones[row.dtype] = whole(program.allocate((1, on.partitions), row.dtype, SBUF))
+        weights = ones[row.dtype][:, : tile.partitions]
+        alive = slice(users[tile][0], users[tile][-1] + 1)
+        readers = [item for p in users[tile] if _spread(item := core.instructions[p]) is None]
+        in_psum = program.allocate(tile.shape, tile.dtype, PSUM, line=tile.line)
+        fits = tile.row_bytes <= bank and bool((room[alive] >= bank).all())
+        if fits and all(_may_read(item, tile, in_psum, on) for item in readers):
+            room[alive] -= bank
+            stands[tile] = in_psum
+            operands = {"dst": whole(in_psum), "stationary": weights, "moving": row}
+            made.append(_added(first, on, "nc_matmul", **operands))
+            continue
+        columns = bank // ACCUMULATED.itemsize
+        for start in range(0, tile.row, columns):
+            part, piece = (whole(tile)[:, start : start + columns], row[:, start : start + columns])
+            between = whole(program.allocate(part.shape, ACCUMULATED, PSUM, line=tile.line))
+            operands = {"dst": between, "stationary": weights, "moving": piece}
+            made.append(_added(first, on, "nc_matmul", **operands))
+            operands = {"dst": part, "data": between, "op": OPERATORS["copy"]}
+            made.append(_added(first, on, "activation", **operands))
+    core.instructions[:] = made
 
-    def end() -> None:
-        if waiting:
-            first, tile = waiting[0], whole(waiting[0].args["dst"].storage)
-            row = first.args["src"]
-            rows = sum(item.args["dst"].shape[0] for item in waiting)
-            dst = tile.again((rows, *tile.shape[1:]), tile.strides, first.args["dst"].offset)
-            src = row.again((rows, *row.shape[1:]), (0, *row.strides[1:]), row.offset)
-            kept.append(_transfer(first, program.target, dst, src))
-            waiting.clear()
 
-    for instruction in core.instructions:
-        args = instruction.args
-        spreads = (
-            instruction.checked.spec.name == "nc_stream_shuffle"
-            and args["src"].shape[0] == 1
-            and not any(args["shuffle_mask"])
-        )
-        if waiting and not (spreads and args["dst"].storage is waiting[0].args["dst"].storage):
-            end()
-        (waiting if spreads else kept).append(instruction)
-    end()
-    core.instructions[:] = kept
+def _spread(instruction: Instruction) -> Storage | None:
+    """The tile over whose partitions an instruction spreads a row of numbers."""
+    args = instruction.args
+    spreads = (
+        instruction.checked.spec.name == "nc_stream_shuffle"
+        and args["src"].shape[0] == 1
+        and args["src"].ndim == 2
+        and args["src"].dtype.is_float
+        and not any(args["shuffle_mask"])
+    )
+    return args["dst"].storage if spreads else None
+
+
+def _elsewhere(instruction: Instruction, stands: dict[Storage, Storage], on: Target) -> Instruction:
+    """The instruction on tiles of another memory, which changes its cost."""
+    made = _renamed(instruction, stands)
+    if made is not instruction:
+        made.checked = verdict(made.checked.spec, made.args, on)
+    return made
+
+
+def _may_read(instruction: Instruction, tile: Storage, other: Storage, on: Target) -> bool:
+    """Whether an instruction only reads a tile, and may read it in the memory of another."""
+    if any(tensor.storage is tile for tensor in tensors_of(instruction, reads=False)):
+        return False
+    try:
+        return _elsewhere(instruction, {tile: other}, on) is not instruction
+    except NkiValidationError:
+        return False
+
+
+# ---- results ----------------------------------------------------------------------------------
+
+
+def reuse(program: Program, core: Core) -> None:
+    """What is computed again from the same tiles is computed once, if its result can be kept."""
+    writers: dict[Storage, int] = defaultdict(int)
+    for item in core.instructions:
+        for tensor in tensors_of(item, reads=False):
+            writers[tensor.storage] += 1
+    room = usable_bytes(program.target, SBUF) - int(levels(program, SBUF, core.index).max())
+    version: dict[Storage, int] = defaultdict(int)
+    seen: dict[Any, Storage] = {}
+    paid: set[Storage] = set()
+    kept: dict[Storage, Storage] = {}
+    made: list[Instruction] = []
+    for before in core.instructions:
+        instruction = _renamed(before, kept)
+        key = _computed(instruction, version)
+        result = instruction.args["dst"].storage if key else None
+        if key and result is not None and writers[result] == 1:
+            first = seen.setdefault(key, result)
+            size = 0 if first in paid else first.row_bytes
+            if first is not result and size <= room:
+                room -= size
+                paid.add(first)
+                kept[result] = first
+                continue
+        made.append(instruction)
+        for tensor in tensors_of(instruction, reads=False):
+            version[tensor.storage] += 1
+    core.instructions[:] = made
+
+
+def _computed(instruction: Instruction, version: dict[Storage, int]) -> Any:
+    """What an elementwise instruction computes into a whole tile of SBUF; None for any other."""
+    spec, args = instruction.checked.spec, instruction.args
+    if spec.name not in ELEMENTWISE or spec.outputs != ("dst",):
+        return None
+    dst = args["dst"]
+    if dst.buffer is not SBUF or dst.size != dst.storage.partitions * dst.storage.row:
+        return None
+    reads = tensors_of(instruction, reads=True)
+    if any(tensor.indirect or not tensor.storage.on_chip for tensor in (*reads, dst)):
+        return None
+    parts = [
+        (name, value.storage, version[value.storage], value.shape, value.strides, value.offset)
+        if isinstance(value, Tensor) else (name, repr(value))
+        for name, value in args.items() if name != "dst"
+    ]  # fmt: skip
+    return spec.name, dst.shape, dst.dtype, *parts
 
 
 # ---- loads ---------------------------------------------------------------------------------------
@@ -253,7 +464,7 @@ def _linear(args: dict[str, Any]) -> bool:
 
 
 def elementwise(program: Program, core: Core) -> None:
-    """The Vector Engine's reciprocals are cheaper, and the start of a second tile is hidden."""
+    """Reciprocals are cheaper on Vector; short rows hide the start of a second tile."""
     of = constants(program.target.name)
     access = of.vector_access * of.clock[engine.vector]
     factor = table()["compiled_reciprocal"]["value"]
@@ -267,7 +478,8 @@ def elementwise(program: Program, core: Core) -> None:
             if checked.spec.name == "reciprocal":
                 cycles = min(cycles, max(FEWEST_CYCLES, factor * instruction.args["dst"].elements))
             more = later_accesses(instruction.args, checked.spec.inputs)
-            made[id(checked)] = _verdict(instruction, cycles=max(0.0, cycles - access * more))
+            spare = max(0, FEWEST_CYCLES - instruction.args[checked.spec.outputs[0]].elements)
+            made[id(checked)] = _verdict(instruction, cycles=cycles - min(spare, access * more))
         core.instructions[place] = _again(instruction, made[id(checked)])
 
 
@@ -355,7 +567,7 @@ class _Room:
             place = self.program.allocate(shape, tile.dtype, MemoryRegion.private_hbm)
             self.saved[tile] = whole(place)
         flat = _flat(self.stand.get(tile, tile))
-        self.made.append(_transfer(at, self.target, self.saved[tile], flat))
+        self.made.append(_added(at, self.target, "dma_copy", dst=self.saved[tile], src=flat))
         self.changed.discard(tile)
 
     def _bring_back(self, tile: Storage, at: Instruction) -> None:
@@ -367,7 +579,9 @@ class _Room:
         if tile in self.fills:
             self.made += [_renamed(_again(item), {tile: new}) for item in self.fills[tile]]
         else:
-            self.made.append(_transfer(at, self.target, _flat(new), self.saved[tile]))
+            self.made.append(
+                _added(at, self.target, "dma_copy", dst=_flat(new), src=self.saved[tile])
+            )
 
 
 def _flat(tile: Storage) -> Tensor:
@@ -403,11 +617,15 @@ def spilled_bytes(program: Program) -> int:
 
 
 _PROFILES = "AccelOpt's profiles of NKIBench (nki_published.yaml, nkibench-*)"
+_PICTURES = "AWS's profiles of mamba_v2 with 512 and 8192 columns (fused_mamba.rst, rows mamba-v2)"
+_ACCOUNT = "https://charleshong3.github.io/blog/autocomp_trainium_conv1d.html"
 _MADE = (
-    (broadcast, "the profile of mamba-toy in AWS's tutorial"),
+    (merge, f"products and sums of a block that are one each in {_ACCOUNT}, row conv1d-6"),
+    (broadcast, f"the Tensor Engine, PSUM and the Scalar Engine in {_PICTURES}"),
+    (reuse, f"four Vector instructions for a state, of five that are written, in {_PICTURES}"),
     (hoist, f"bytes read in {_PROFILES}"),
     (engines, f"activity of engines in {_PROFILES}"),
-    (elementwise, f"silu and adamw of {_PROFILES}"),
+    (elementwise, f"silu and adamw of {_PROFILES}; conv1d-0 and mamba-v2 for the second tile"),
     (spill, f"bytes spilled in {_PROFILES}, and steps 4 and 5 of AWS's guide"),
 )
 RULES = {rule.__name__: Rule(rule.__name__, sentence(rule), of, rule) for rule, of in _MADE}
