@@ -144,6 +144,18 @@ def test_kernels_are_found_in_pages_and_traces(tmp_path) -> None:
     assert texts._candidates(trace) == ["first", "second"]
 
 
+def test_whole_times_of_profiles_hold_what_passes_outside_of_the_kernel(tmp_path) -> None:
+    folder, it = folder_with(tmp_path, OLD)
+    whole, kernel = (
+        accuracy.estimate(it, folder),
+        accuracy.estimate(replace(it, total=False), folder),
+    )
+    assert it.outside == pytest.approx(13.3e-6) and kernel.measured.outside == 0
+    for way in accuracy.WAYS:
+        more = getattr(whole, way).value - getattr(kernel, way).value
+        assert more == pytest.approx(it.outside / SECONDS[it.unit], abs=2e-5)
+
+
 def test_errors_are_of_times_and_of_both_halves() -> None:
     found = Accuracy((row(10, 11), row(10, 7), row(10, 12, held_out=False)))
     assert found.errors("as_compiled", True) == pytest.approx([0.1, 0.3])
