@@ -4,6 +4,7 @@ The course's own cost model is closed while an answer runs.
 """
 
 from collections.abc import Set
+from itertools import islice
 from typing import Any
 
 from utils.labs import Answer, Facts, Observer, called, plain
@@ -72,7 +73,7 @@ def observe_errors(answer: Answer, case: Facts) -> Facts:
     response = _each("ex3", answer, [(comparison,) for comparison in case["comparisons"]])
     return {
         "said": [
-            sorted({text(name) for name in list(item)[:_MOST]})
+            sorted({text(name) for name in islice(item, _MOST)})
             if isinstance(item, _SEVERAL)
             else describe(item)
             for item in response
