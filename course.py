@@ -41,15 +41,15 @@ def main(arguments):
 
 def read_commands():
     """{verb: (help line, what it needs)}, read as text so that even an old Python can list them."""
-    found = {}
+    results = {}
     for name in sorted(os.listdir(COMMANDS)):
         if name.endswith(".py") and not name.startswith("_"):
             with open(os.path.join(COMMANDS, name), encoding="utf-8") as file:
                 text = file.read()
             line = re.match(r'"""(.*?)\.?("""|\n)', text).group(1)
             needs = re.search(r'^NEEDS = "(\w+)"', text, re.MULTILINE)
-            found[name[:-3].replace("_", "-")] = (line, needs.group(1) if needs else "everything")
-    return found
+            results[name[:-3].replace("_", "-")] = (line, needs.group(1) if needs else "everything")
+    return results
 
 
 def usage(commands):

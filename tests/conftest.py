@@ -109,5 +109,5 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress_file: Path)
     )
     monkeypatch.setattr("utils.course.quiz.FOLDER", ROOT / "tests" / "labs" / "lab99" / "quizzes")
     yield root
-    for name in [each for each in sys.modules if each.startswith("utils.labs.lab99")]:
+    for name in [module for module in sys.modules if module.startswith("utils.labs.lab99")]:
         del sys.modules[name]

@@ -25,7 +25,7 @@ CASES = {rule: source["found"] for rule, source in SOURCES.items()}
 ALIKE = {rule: source["alike"] for rule, source in SOURCES.items()}
 
 
-def found(source: str, name: str = "source.py", target: str = "xla") -> list[tuple[int, str]]:
+def findings(source: str, name: str = "source.py", target: str = "xla") -> list[tuple[int, str]]:
     """What is found for XLA, the target that most of these sources were written for."""
     report = audit_source(dedent(source), name, target)
     assert report.broken == ()
@@ -47,20 +47,20 @@ def test_every_rule_has_sources_that_break_it_and_sources_that_only_look_so() ->
     assert all({"found", "alike"} <= set(source) <= allowed for source in SOURCES.values())
 
 
-def found_of(rule: str, source: str) -> list[tuple[int, str]]:
+def findings_of(rule: str, source: str) -> list[tuple[int, str]]:
     about = SOURCES[rule]
-    return found(source, about.get("name", "source.py"), about.get("target", "xla"))
+    return findings(source, about.get("name", "source.py"), about.get("target", "xla"))
 
 
 @pytest.mark.parametrize("rule", CASES)
 def test_what_is_there_is_found_and_nothing_else(rule: str) -> None:
-    assert sorted(found_of(rule, CASES[rule])) == sorted(expected(CASES[rule]))
-    assert rule in {item for _, item in found_of(rule, CASES[rule])}
+    assert sorted(findings_of(rule, CASES[rule])) == sorted(expected(CASES[rule]))
+    assert rule in {item for _, item in findings_of(rule, CASES[rule])}
 
 
 @pytest.mark.parametrize("rule", ALIKE)
 def test_what_only_looks_alike_is_left_alone(rule: str) -> None:
-    assert found_of(rule, ALIKE[rule]) == []
+    assert findings_of(rule, ALIKE[rule]) == []
 
 
 # A training script as people write it, and the same as a notebook.
@@ -96,7 +96,7 @@ for step, (x, y) in enumerate(loader):
 
 
 def test_a_training_script() -> None:
-    assert sorted(found(SCRIPT)) == sorted(expected(SCRIPT))
+    assert sorted(findings(SCRIPT)) == sorted(expected(SCRIPT))
 
 
 def notebook(*sources: str) -> str:
@@ -226,7 +226,9 @@ def test_requirements_for_pip() -> None:
     text = "\n".join(line.split("#!")[0].rstrip() for line in REQUIREMENTS.split("\n"))
     wanted = expected(REQUIREMENTS)
     wanted[wanted.index((13, "deepspeed"))] = (12, "deepspeed")  # at the line where it begins
-    assert found(text, "requirements/train.txt") == wanted == found(text, "requirements-dev.in")
+    assert (
+        findings(text, "requirements/train.txt") == wanted == findings(text, "requirements-dev.in")
+    )
 
 
 def test_pyproject_conda_and_setup_cfg() -> None:
@@ -246,9 +248,9 @@ def test_pyproject_conda_and_setup_cfg() -> None:
         (8, "bitsandbytes", "error"),
     ]
     conda = "dependencies:\n  - python=3.11\n  - pytorch-cuda=12.1\n  - pip:\n    - deepspeed\n"
-    assert found(conda, "environment.yml") == [(3, "cuda-build"), (5, "deepspeed")]
+    assert findings(conda, "environment.yml") == [(3, "cuda-build"), (5, "deepspeed")]
     config = "[options]\ninstall_requires =\n    torch\n    apex\n"
-    assert found(config, "setup.cfg") == [(4, "apex")]
+    assert findings(config, "setup.cfg") == [(4, "apex")]
 
 
 @pytest.mark.parametrize(
@@ -404,7 +406,7 @@ def test_a_comment_silences_a_line_or_one_rule_of_it() -> None:
             1, device="cuda"
         )  # audit: ignore[cuda-device] #! nothing
     """
-    assert found(text) == [(5, "cuda-move"), (7, "cuda-device")]
+    assert findings(text) == [(5, "cuda-move"), (7, "cuda-device")]
 
 
 def test_lower_severity_where_the_code_can_do_without() -> None:
@@ -606,7 +608,7 @@ def test_long_chains_end() -> None:
     text = f"import torch\na0 = torch.cuda.is_available()\n{flags}if a60:\n    x.cuda()\n"
     text += f"t0 = torch.relu(x)\n{sums}if {chain} > t60:\n    y = t60[t60 > 0]\n"
     places = [(2, "cuda-fallback"), (126, "tensor-control-flow"), (127, "boolean-mask")]
-    assert found(text) == places
+    assert findings(text) == places
 
 
 # Public repositories that nobody here wrote. Their code is not kept here: COURSE_AUDIT_REPOS names

@@ -201,8 +201,8 @@ def test_what_is_no_python_is_listed_and_what_is_disabled_is_left(
     (tmp_path / "train.py").write_text("import torch\nx = torch.ones(2).cuda()\n")
     (tmp_path / "pyproject.toml").write_text('[tool.trn-audit]\ndisable = ["cuda-move"]\n')
     assert command.main([str(tmp_path), "--fix", "--write"]) == 1
-    said = capsys.readouterr().out
-    assert "neuron-command" in said and "flash-attn" in said and "0 rewrites" in said
+    output = capsys.readouterr().out
+    assert "neuron-command" in output and "flash-attn" in output and "0 rewrites" in output
     assert ".cuda()" in (tmp_path / "train.py").read_text()
 
 
@@ -211,9 +211,9 @@ def test_the_command_shows_before_it_writes(tmp_path: Path, capsys: Any) -> None
     file.write_text("import torch\nx = torch.ones(2).cuda()\nprint(x.nonzero())\n")
     before = file.read_text()
     assert command.main([str(tmp_path), "--fix"]) == 1 and file.read_text() == before
-    said = capsys.readouterr().out
-    assert '+x = torch.ones(2).to("neuron")' in said and "not written: add --write" in said
-    assert "data-dependent-shape" in said and "04" not in said.split("To do by hand")[0]
+    output = capsys.readouterr().out
+    assert '+x = torch.ones(2).to("neuron")' in output and "not written: add --write" in output
+    assert "data-dependent-shape" in output and "04" not in output.split("To do by hand")[0]
     assert command.main([str(tmp_path), "--fix", "--write"]) == 1  # one finding remains
     assert 'to("neuron")' in file.read_text()
     assert command.main([str(tmp_path), "--write"]) == 2

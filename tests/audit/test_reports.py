@@ -141,7 +141,7 @@ def test_settings_come_from_the_nearest_pyproject(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
         ('colour = "red"', "'colour' is unknown; there are target"),
         ("target = 3", "target is 3; give a text"),
@@ -151,8 +151,8 @@ def test_settings_come_from_the_nearest_pyproject(tmp_path: Path) -> None:
         ('disable = ["no-such-rule"]', "disable 'no-such-rule' is none of"),
     ],
 )
-def test_wrong_settings_are_refused_in_words(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_wrong_settings_are_refused_in_words(tmp_path: Path, text: str, output: str) -> None:
+    with pytest.raises(ValueError, match=output):
         configured(tmp_path, text)
 
 
@@ -214,7 +214,7 @@ def test_every_rule_has_a_page(tmp_path: Path, capsys: Any) -> None:
             f"| {target} | {rule.severity_on(target) or 'none'} |" in text for target in TARGETS
         )
     assert command.main(["--explain", "cuda-move"]) == 0
-    said = capsys.readouterr().out
-    assert "x = x.cuda(non_blocking=True)" in said and "02_device_migration" in said
+    output = capsys.readouterr().out
+    assert "x = x.cuda(non_blocking=True)" in output and "02_device_migration" in output
     assert command.main(["--explain", "cuda-mov"]) == 2
     assert "there is no rule 'cuda-mov'; there is cuda-move" in capsys.readouterr().err

@@ -52,11 +52,11 @@ def test_an_older_script_is_right_for_its_own_target_only() -> None:
     ],
 )
 def test_how_bad_a_line_is_for_each_target(line: str, severities: list[str]) -> None:
-    found = []
+    results = []
     for target in TARGETS:
         report = audit_source(f"import torch\n{line}\n", target=target)
-        found.append(report.findings[0].severity if report.findings else "")
-    assert found == severities
+        results.append(report.findings[0].severity if report.findings else "")
+    assert results == severities
 
 
 def test_an_unknown_target_is_refused(tmp_path: Path) -> None:
@@ -94,8 +94,8 @@ def test_shell_docker_and_yaml_are_read_by_line() -> None:
         if [ "$NEURON_EXTRACT_GRAPHS_ONLY" = "1" ]; then echo; fi
         echo $HOME; FOO=1 python train.py --tf32 True
     """
-    found = audit_source(dedent(shell), "run.sh").findings
-    assert [(item.line, item.rule) for item in found] == [
+    result = audit_source(dedent(shell), "run.sh").findings
+    assert [(item.line, item.rule) for item in result] == [
         (3, "cuda-env"),
         (3, "xla-env"),
         (4, "neuron-pin"),
@@ -220,6 +220,6 @@ def test_masks_by_name_are_left_alone_where_arrays_are_about() -> None:
 def test_progress_is_told_for_each_file(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"m{number}.py").write_text("x = 1\n")
-    told: list[tuple[int, int]] = []
-    audit(tmp_path, progress=lambda done, count: told.append((done, count)))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    messages: list[tuple[int, int]] = []
+    audit(tmp_path, progress=lambda done, count: messages.append((done, count)))
+    assert messages == [(1, 3), (2, 3), (3, 3)]

@@ -28,15 +28,15 @@ def test_every_source_is_used_and_dated():
         assert datetime.date(2024, 1, 1) < source["date"] <= datetime.date(2026, 11, 21)
 
 
-@pytest.mark.parametrize("each", EVERY, ids=lambda item: item.name)
-def test_a_series_says_what_it_is(each):
-    assert each.status in published.STATUSES
-    assert each.kind in KINDS
-    assert each.where
-    assert len(each.members) == len(each.fabric.tiers)
-    sizes = [size for size, _ in each.points]
+@pytest.mark.parametrize("element", EVERY, ids=lambda item: item.name)
+def test_a_series_says_what_it_is(element):
+    assert element.status in published.STATUSES
+    assert element.kind in KINDS
+    assert element.where
+    assert len(element.members) == len(element.fabric.tiers)
+    sizes = [size for size, _ in element.points]
     assert sizes == sorted(set(sizes))
-    times = [time for _, time in each.points]
+    times = [time for _, time in element.points]
     # A table with a shorter time for a larger message would be a mistake of copying.
     assert all(b > 0.95 * a for a, b in zip(times, times[1:], strict=False))
 

@@ -34,13 +34,13 @@ def library_codes(x: np.ndarray, name: str) -> np.ndarray:
     return values.view(f"uint{8 * values.itemsize}")
 
 
-def same(found, wanted) -> bool:
+def same(result, wanted) -> bool:
     """Equal values, signs of zeros included, NaN equal to NaN."""
     with np.errstate(invalid="ignore"):
-        found, wanted = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
+        result, wanted = np.asarray(result, np.float64), np.asarray(wanted, np.float64)
     number = ~np.isnan(wanted)
-    return np.array_equal(found, wanted, equal_nan=True) and np.array_equal(
-        np.signbit(found)[number], np.signbit(wanted)[number]
+    return np.array_equal(result, wanted, equal_nan=True) and np.array_equal(
+        np.signbit(result)[number], np.signbit(wanted)[number]
     )
 
 

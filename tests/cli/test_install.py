@@ -49,10 +49,10 @@ def test_linux_on_x86_64_with_a_fitting_python_may(minor):
     assert platforms.problem(GOOD._replace(python=(3, minor), glibc=(2, 28))) == ""
 
 
-@pytest.mark.parametrize(("change", "found", "way"), REFUSED, ids=[r[1] for r in REFUSED])
-def test_every_other_machine_gets_one_message_with_a_way(change, found, way):
+@pytest.mark.parametrize(("change", "expected", "way"), REFUSED, ids=[r[1] for r in REFUSED])
+def test_every_other_machine_gets_one_message_with_a_way(change, expected, way):
     message = platforms.problem(GOOD._replace(**change))
-    assert found in message.splitlines()[0]
+    assert expected in message.splitlines()[0]
     assert way in message and len(message.splitlines()) <= 6
 
 
@@ -262,7 +262,7 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def said():
+def messages():
     return []
 
 
@@ -280,171 +280,173 @@ def installed(home):
     return {path.name.split("-")[0] for path in site.glob("*.dist-info")}
 
 
-def ensure(home, said, needs="learner", **options):
-    return install.ensure(home, needs, said.append, **options)
+def ensure(home, messages, needs="learner", **options):
+    return install.ensure(home, needs, messages.append, **options)
 
 
 def site_of(home):
     return home.site(f"3.{sys.version_info.minor}")
 
 
-def test_a_fresh_start_then_an_audit_then_more(home, said):
-    record = ensure(home, said)
+def test_a_fresh_start_then_an_audit_then_more(home, messages):
+    record = ensure(home, messages)
     assert calls(home) == ["venv --quiet", "pip install"]
     assert installed(home) == {"torch", "numpy"}
     assert (site_of(home) / STAND_IN).read_bytes() == b"stand-in"
     assert record == read_record(home) and not record.busy and list(record.complete) == ["learner"]
-    assert said[0].startswith("Installing torch") and said[-1] == "The environment is ready."
-    said.clear()
-    assert ensure(home, said) == record
-    assert (calls(home), said) == (["audit"], [])
-    ensure(home, said, "everything")
+    assert (
+        messages[0].startswith("Installing torch") and messages[-1] == "The environment is ready."
+    )
+    messages.clear()
+    assert ensure(home, messages) == record
+    assert (calls(home), messages) == (["audit"], [])
+    ensure(home, messages, "everything")
     assert calls(home) == ["pip install"] and "pytest" in installed(home)
-    assert said == [said[0], "The environment is ready."]
-    assert f"({install.DOWNLOAD_MB['tests']} MB to download, once)" in said[0]
-    said.clear()
-    ensure(home, said)
-    assert (calls(home), said) == (["audit"], []) and "pytest" in installed(home)
+    assert messages == [messages[0], "The environment is ready."]
+    assert f"({install.DOWNLOAD_MB['tests']} MB to download, once)" in messages[0]
+    messages.clear()
+    ensure(home, messages)
+    assert (calls(home), messages) == (["audit"], []) and "pytest" in installed(home)
 
 
-def test_a_package_that_was_removed_comes_back(home, said):
-    ensure(home, said)
+def test_a_package_that_was_removed_comes_back(home, messages):
+    ensure(home, messages)
     next(site_of(home).glob("numpy-*")).rmdir()
-    calls(home), said.clear()
-    ensure(home, said)
-    assert calls(home) == ["audit", "pip install"] and "numpy" in installed(home) and said == []
+    calls(home), messages.clear()
+    ensure(home, messages)
+    assert calls(home) == ["audit", "pip install"] and "numpy" in installed(home) and messages == []
 
 
-def test_a_new_lock_is_installed(home, said):
-    ensure(home, said)
+def test_a_new_lock_is_installed(home, messages):
+    ensure(home, messages)
     (home.root / "requirements.lock").write_text(LEARNER + "pandas==3\n")
-    ensure(home, said)
-    assert "pandas" in installed(home) and "Bringing the environment up to date." in said
+    ensure(home, messages)
+    assert "pandas" in installed(home) and "Bringing the environment up to date." in messages
 
 
-def test_what_was_interrupted_while_it_wrote_is_made_again(home, said, monkeypatch):
+def test_what_was_interrupted_while_it_wrote_is_made_again(home, messages, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(installers.Uv, "install", interrupt)
-        ensure(home, said)
+        ensure(home, messages)
     assert read_record(home).busy
     (site_of(home) / "half.py").touch()
     calls(home)
-    record = ensure(home, said)
+    record = ensure(home, messages)
     assert calls(home) == ["venv --quiet", "pip install"]
     assert not (site_of(home) / "half.py").exists() and record.complete and not record.busy
 
 
-def test_an_interruption_between_folder_and_environment_leaves_a_marked_folder(home, said):
+def test_an_interruption_between_folder_and_environment_leaves_a_marked_folder(home, messages):
     (home.root / "fails").write_text("venv")
     with pytest.raises(SetupError, match="could not make the environment"):
-        ensure(home, said)
+        ensure(home, messages)
     (home.root / "fails").unlink()
-    assert ensure(home, said).complete
+    assert ensure(home, messages).complete
 
 
-def test_a_failed_download_says_so_and_the_next_call_goes_on(home, said):
+def test_a_failed_download_says_so_and_the_next_call_goes_on(home, messages):
     (home.root / "fails").write_text("pip install")
     with pytest.raises(
         SetupError, match="could not install the packages. uv says:\n  cannot reach"
     ):
-        ensure(home, said)
+        ensure(home, messages)
     assert not read_record(home).busy
     (home.root / "fails").unlink()
     calls(home)
-    ensure(home, said)
+    ensure(home, messages)
     assert calls(home) == ["pip install"]
 
 
-def test_another_python_makes_it_again_and_the_choice_stays(home, said):
-    ensure(home, said, choice="full")
+def test_another_python_makes_it_again_and_the_choice_stays(home, messages):
+    ensure(home, messages, choice="full")
     home.python.unlink()
     home.python.symlink_to("/nowhere/python3.10")
-    said.clear()
-    assert ensure(home, said).choice == "full"
-    assert said[0].startswith("Making the environment again")
+    messages.clear()
+    assert ensure(home, messages).choice == "full"
+    assert messages[0].startswith("Making the environment again")
     assert "triton" in installed(home)
 
 
-def test_full_and_back(home, said):
-    ensure(home, said)
-    record = ensure(home, said, choice="full")
+def test_full_and_back(home, messages):
+    ensure(home, messages)
+    record = ensure(home, messages, choice="full")
     assert installed(home) == {"torch", "numpy", "triton", "nvidia_nccl_cu12"}
     assert not (site_of(home) / STAND_IN).exists() and record.stand_ins == {}
-    assert ensure(home, said).choice == "full"
-    record = ensure(home, said, choice="slim")
+    assert ensure(home, messages).choice == "full"
+    record = ensure(home, messages, choice="slim")
     assert installed(home) == {"torch", "numpy"} and (site_of(home) / STAND_IN).exists()
     assert list(record.stand_ins) == [STAND_IN]
 
 
-def test_the_real_library_over_a_stand_in_stays(home, said):
-    ensure(home, said)
+def test_the_real_library_over_a_stand_in_stays(home, messages):
+    ensure(home, messages)
     (site_of(home) / STAND_IN).write_bytes(b"real")
-    assert ensure(home, said, choice="full").stand_ins == {}
+    assert ensure(home, messages, choice="full").stand_ins == {}
     assert (site_of(home) / STAND_IN).read_bytes() == b"real"
 
 
-def test_the_official_build_and_back(home, said):
-    ensure(home, said)
-    ensure(home, said, choice="cpu")
+def test_the_official_build_and_back(home, messages):
+    ensure(home, messages)
+    ensure(home, messages, choice="cpu")
     assert any(site_of(home).glob("torch-2.9.1+cpu.dist-info"))
     assert not (site_of(home) / STAND_IN).exists()
     calls(home)
-    ensure(home, said)
+    ensure(home, messages)
     assert calls(home) == ["audit"]
 
 
-def test_the_official_build_out_of_reach_changes_nothing(home, said):
-    before = ensure(home, said)
+def test_the_official_build_out_of_reach_changes_nothing(home, messages):
+    before = ensure(home, messages)
     (home.root / "fails").write_text("--torch-backend cpu")
     with pytest.raises(SetupError, match="(?s)official CPU build.*the environment is as it was"):
-        ensure(home, said, choice="cpu")
+        ensure(home, messages, choice="cpu")
     assert read_record(home) == before and installed(home) == {"torch", "numpy"}
     calls(home)
-    assert ensure(home, said) == before and calls(home) == ["audit"]
+    assert ensure(home, messages) == before and calls(home) == ["audit"]
 
 
-def test_with_a_driver_everything_is_installed(home, said, monkeypatch):
+def test_with_a_driver_everything_is_installed(home, messages, monkeypatch):
     monkeypatch.setattr(builds, "driver", lambda: "/dev/neuron0")
-    record = ensure(home, said)
+    record = ensure(home, messages)
     assert "triton" in installed(home) and record.stand_ins == {}
-    assert [line for line in said if "/dev/neuron0" in line] == [said[0]]
+    assert [line for line in messages if "/dev/neuron0" in line] == [messages[0]]
 
 
-def test_a_driver_that_comes_later_takes_the_stand_ins_away(home, said, monkeypatch):
-    ensure(home, said)
+def test_a_driver_that_comes_later_takes_the_stand_ins_away(home, messages, monkeypatch):
+    ensure(home, messages)
     monkeypatch.setattr(builds, "driver", lambda: "/dev/nvidiactl")
-    ensure(home, said)
+    ensure(home, messages)
     assert "triton" in installed(home) and not (site_of(home) / STAND_IN).exists()
 
 
-def test_where_torch_does_not_load_slim_it_gets_its_libraries(home, said, monkeypatch):
+def test_where_torch_does_not_load_slim_it_gets_its_libraries(home, messages, monkeypatch):
     def only_full(self, code):
         return code != install.TRIAL or "triton" in installed(self.home)
 
     monkeypatch.setattr(install.Steps, "python_runs", only_full)
-    assert ensure(home, said).choice == "full"
-    assert "torch does not load without its GPU libraries here." in said
+    assert ensure(home, messages).choice == "full"
+    assert "torch does not load without its GPU libraries here." in messages
     monkeypatch.setattr(install.Steps, "python_runs", lambda self, code: code != install.TRIAL)
     with pytest.raises(SetupError, match="installed but do not load"):
-        ensure(home, said, recheck=True)
+        ensure(home, messages, recheck=True)
 
 
-def test_a_missing_libpython_gets_its_stand_in(home, said, monkeypatch):
+def test_a_missing_libpython_gets_its_stand_in(home, messages, monkeypatch):
     monkeypatch.setattr(install.Steps, "python_runs", lambda self, code: "libpython" not in code)
     name = f"torch_xla/lib/libpython3.{sys.version_info.minor}.so.1.0"
-    assert set(ensure(home, said).stand_ins) == {STAND_IN, name}
-    record = ensure(home, said, choice="full")
+    assert set(ensure(home, messages).stand_ins) == {STAND_IN, name}
+    record = ensure(home, messages, choice="full")
     assert set(record.stand_ins) == {name} and (site_of(home) / name).exists()
 
 
-def test_a_full_disk_is_told_before_anything_is_fetched(home, said, monkeypatch):
+def test_a_full_disk_is_told_before_anything_is_fetched(home, messages, monkeypatch):
     usage = type(install.shutil.disk_usage("/"))
     monkeypatch.setattr(install.shutil, "disk_usage", lambda path: usage(1, 1, 10**8))
     with pytest.raises(SetupError, match="has 100 MB free"):
-        ensure(home, said)
+        ensure(home, messages)
     assert calls(home) == ["venv --quiet"]
 
 
@@ -460,11 +462,11 @@ def test_two_at_once_wait_for_each_other(home):
     assert read_record(home).complete
 
 
-def test_an_environment_that_was_handed_out_is_used_as_it_is(home, said):
-    record = ensure(home, said)
+def test_an_environment_that_was_handed_out_is_used_as_it_is(home, messages):
+    record = ensure(home, messages)
     home.uv.unlink()
-    said.clear()
-    assert ensure(home, said) == record and said == []
+    messages.clear()
+    assert ensure(home, messages) == record and messages == []
 
 
 def test_the_programs_hold_the_lock_and_their_words_are_kept(home):

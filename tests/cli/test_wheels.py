@@ -118,8 +118,8 @@ def test_every_command_works_without_the_course(kernels: Path) -> None:
     code = "from trn_nki.nki.tool.__main__ import main\nfor words in {}: print(main(words), '|')"
     done = nki(kernels, "-c", code.format([w.split() for w, *_ in COMMANDS]), program="python")
     parts = done.stdout.split("|\n")
-    for (words, status, text), said in zip(COMMANDS, parts, strict=False):
-        assert said.endswith(f"{status} ") and (text in said or text in done.stderr), words
+    for (words, status, text), output in zip(COMMANDS, parts, strict=False):
+        assert output.endswith(f"{status} ") and (text in output or text in done.stderr), words
 
 
 def test_pytest_finds_the_plugin(kernels: Path) -> None:

@@ -508,7 +508,7 @@ def test_every_judgement_matters_to_some_case() -> None:
     cases += [(item.changed(engineers=0), saving) for item, saving in cases]
     cases += [(item.changed(engineers=9), saving) for item, saving in cases]
 
-    def said(values: Any) -> list[Any]:
+    def texts(values: Any) -> list[Any]:
         results = []
         for item, saving in cases:
             for tree in (NOTHING, seen(kernels, values), seen(shaped, values)):
@@ -517,11 +517,11 @@ def test_every_judgement_matters_to_some_case() -> None:
                 results.append(outcome(case).verdict)
         return results
 
-    usual = said(judged())
+    usual = texts(judged())
     for name, row in JUDGEMENTS.items():
         changed = {"clear_probability": 0.99, "leaning_probability": 0.5}.get(name)
         ends = [changed] if changed else [row.low, row.high]
-        assert any(said(judged(**{name: end})) != usual for end in ends), name
+        assert any(texts(judged(**{name: end})) != usual for end in ends), name
 
 
 # The questionnaire and what is shown.
@@ -566,6 +566,6 @@ def test_markdown_holds_the_same_as_the_decision() -> None:
 def test_the_flips_in_plain_text_are_three_and_start_with_what_can_be_acted_on() -> None:
     result = decision("translation-pretraining")
     (line,) = (item for item in repr(result).splitlines() if item.startswith("  flips: "))
-    told = line.removeprefix("  flips: ").split("; ")
-    assert len(told) == 3 and set(told) <= {flip.text for flip in result.flips}
-    assert not {item.split()[0] for item in told} & set(WORK)
+    message = line.removeprefix("  flips: ").split("; ")
+    assert len(message) == 3 and set(message) <= {flip.text for flip in result.flips}
+    assert not {item.split()[0] for item in message} & set(WORK)

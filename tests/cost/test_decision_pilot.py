@@ -70,7 +70,7 @@ def test_without_results_everything_is_open() -> None:
 def test_with_all_results_everything_is_done() -> None:
     result = pilot_of(YES, Results(**EVERYTHING))
     assert {item.state for item in result.items} == {DONE}, result
-    assert result.next is None and all(item.found for item in result.items)
+    assert result.next is None and all(item.result for item in result.items)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_values_on_the_cpu_do_not_end_the_step_of_the_device() -> None:
 def test_warnings_about_a_comparison_fail_their_checks_and_the_rest_is_done() -> None:
     doubt = SimpleNamespace(kind="region", text="ours is here, theirs is there")
     results = {item.key: item for item in pilot_of(YES, Results(warnings=[doubt])).of("benchmark")}
-    assert results["same-terms"].state == FAILED and results["same-terms"].found == doubt.text
+    assert results["same-terms"].state == FAILED and results["same-terms"].result == doubt.text
     assert results["same-work"].state == results["vendor"].state == DONE
     assert results["tail"].state == OPEN
     assert results["same-quality"].state == OPEN, "that one score is asked of both shows no score"
@@ -130,7 +130,7 @@ def test_an_exercise_that_was_tried_is_not_done() -> None:
         YES, Results(progress={"lab02.ex1": {"points": 2.0, "attempts": 3, "state": "failed"}})
     )
     tried = next(item for item in result.items if item.key == "lab02.ex1")
-    assert tried.state == OPEN and tried.found == "2 of 6 points"
+    assert tried.state == OPEN and tried.result == "2 of 6 points"
 
 
 def test_a_no_has_no_pilot_and_a_verdict_that_turned_ends_it() -> None:

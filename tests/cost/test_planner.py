@@ -418,13 +418,13 @@ def test_degrees_and_schedules_that_are_asked_for_are_looked_at() -> None:
     joined = cluster(TRN2, 16)
     usual = plans(MIXTRAL, joined, LENGTH, TOKENS)
     assert {x.expert for x in usual.layouts.all} == {1, 2, 4, 8}
-    found = plans(MIXTRAL, joined, LENGTH, TOKENS, contexts=(1, 4), schedules=planner.SCHEDULES)
-    assert set(usual.layouts.all) < set(found.layouts.all)
-    assert {x.schedule for x in found.layouts.all} == set(planner.SCHEDULES)
-    for place in range(0, len(found), 397):
-        (alone,) = plans(MIXTRAL, joined, LENGTH, TOKENS, [found[place].layout])
-        assert alone == found[place]
-    rows = planner.ranked(found, 40)
+    result = plans(MIXTRAL, joined, LENGTH, TOKENS, contexts=(1, 4), schedules=planner.SCHEDULES)
+    assert set(usual.layouts.all) < set(result.layouts.all)
+    assert {x.schedule for x in result.layouts.all} == set(planner.SCHEDULES)
+    for place in range(0, len(result), 397):
+        (alone,) = plans(MIXTRAL, joined, LENGTH, TOKENS, [result[place].layout])
+        assert alone == result[place]
+    rows = planner.ranked(result, 40)
     assert any("experts 8" in row[0] for row in rows)
     assert len({row[:2] for row in rows}) == len(rows)
 
@@ -433,7 +433,7 @@ def test_degrees_and_schedules_that_are_asked_for_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layout", "said"),
+    ("layout", "text"),
     [
         (Layout(8, 8, 2), "is 128, and the cluster has 64 ranks"),
         (Layout(64, 1, 1, 4), "stage of 0 to 3"),
@@ -452,13 +452,13 @@ def test_degrees_and_schedules_that_are_asked_for_are_looked_at() -> None:
         (Layout(1, 1, 1, context=64, expert=64), "have to divide the 1 experts"),
     ],
 )
-def test_a_wrong_layout_is_named(layout: Layout, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_wrong_layout_is_named(layout: Layout, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
         plans(LLAMA, cluster(TRN2, 16), LENGTH, TOKENS, [layout])
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "text"),
     [
         (lambda: cluster(TRN2, 24), "take a divisor of 16, or a multiple such as 16 or 32"),
         (lambda: cluster("trn9"), "there are trn1.32xlarge"),
@@ -484,8 +484,8 @@ def test_a_wrong_layout_is_named(layout: Layout, said: str) -> None:
         (lambda: goodput(LLAMA, cluster(TRN2, 16), failures="mine"), "there are llama3_405b"),
     ],
 )
-def test_wrong_input_is_named(call: object, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_wrong_input_is_named(call: object, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
         call()
 
 
@@ -526,9 +526,9 @@ def test_the_fitted_efficiencies_follow_from_one_half_of_the_papers() -> None:
 
 def test_runs_that_were_added_later_are_held_out_and_stated_apart() -> None:
     """Their errors are as seen; nothing was fitted to them."""
-    found = planner.later_runs()
-    assert all(item.held_out for item in found)
-    assert {item.name: round(item.error, 2) for item in found} == {
+    result = planner.later_runs()
+    assert all(item.held_out for item in result)
+    assert {item.name: round(item.error, 2) for item in result} == {
         "llama3-405b-131k": 0.05,
         "mixtral-8x7b-64": 0.25,
         "gpt-oss-120b-26.02": -0.22,
@@ -536,7 +536,7 @@ def test_runs_that_were_added_later_are_held_out_and_stated_apart() -> None:
         "gpt-oss-120b-26.04": -0.24,
         "gpt-oss-120b-26.04.01": -0.24,
     }
-    assert [item.name for item in found if not item.plan.fits] == ["llama3-405b-131k"]
+    assert [item.name for item in result if not item.plan.fits] == ["llama3-405b-131k"]
     assert {row[0] for row in planner.accuracy()} == {"half", "fitted", "held out", "added later"}
 
 

@@ -239,9 +239,9 @@ WAITING = ("headroom", "peaks", "rounding")
 """The model's lines that together are the servers of the fleet that are not busy."""
 
 
-def same(found, expected, scale):
+def same(result, expected, scale):
     """Within 1e-9 of the line itself, or of what it was subtracted from."""
-    assert found == pytest.approx(expected, rel=CLOSE, abs=CLOSE * scale)
+    assert result == pytest.approx(expected, rel=CLOSE, abs=CLOSE * scale)
 
 
 @pytest.mark.parametrize("seed", SCENARIOS)

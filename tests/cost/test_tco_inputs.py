@@ -21,8 +21,8 @@ from utils.facts.records import content
 MODELS = {"job": (tco.job, random_job(1)), "service": (tco.service, random_service(1))}
 
 
-def refused(found: str) -> pytest.RaisesExc:
-    return pytest.raises(tco.InputError, match=re.escape(found))
+def refused(result: str) -> pytest.RaisesExc:
+    return pytest.raises(tco.InputError, match=re.escape(result))
 
 
 # Units and currencies

@@ -190,7 +190,7 @@ def assert_all_answers_are_there(root: Path) -> None:
 
 
 def test_an_update_brings_everything_new_and_keeps_every_answer(root: Path) -> None:
-    told = copies.told(copies.sync(root)).splitlines()
+    message = copies.summary(copies.sync(root)).splitlines()
     work, after = copies.folder(root), state(root)
     lab, lesson = merge.read(after[LAB]), merge.read(after["notebooks/01_new.ipynb"])
     assert texts(lab)[0] == "answer 42" and "new stub" in texts(lab)[1]
@@ -200,11 +200,11 @@ def test_an_update_brings_everything_new_and_keeps_every_answer(root: Path) -> N
     assert after["notebooks/scripts/s.before-1.py"] == b"script 46"
     assert after["notebooks/scripts/s.py"] == b"2\n"
     assert "answer 44" in after["notebooks/03_z.ipynb"].decode()
-    assert [line for line in told if line.startswith("  lab01")] == [
+    assert [line for line in message if line.startswith("  lab01")] == [
         "  lab01_x.ipynb: ex1: changed in the course and by you",
         "  lab01_x.ipynb: ex2: no longer in the course; yours stays",
     ]
-    assert "merged: notebooks/01_new.ipynb, labs/lab01_x/lab01_x.ipynb" in told
+    assert "merged: notebooks/01_new.ipynb, labs/lab01_x/lab01_x.ipynb" in message
     assert_all_answers_are_there(root)
     assert copies.sync(root) == [] and state(root) == after
 
@@ -406,8 +406,8 @@ def test_who_works_on_the_course_is_not_robbed(
     before = (clone / LAB).read_bytes()
     script = clone / "notebooks" / "scripts" / "s.py"
     script.write_text("mine")
-    told = copies.told(copies.sync(clone))
-    assert "s.py is changed there" in told and (clone / LAB).read_bytes() == before
+    message = copies.summary(copies.sync(clone))
+    assert "s.py is changed there" in message and (clone / LAB).read_bytes() == before
     assert texts(merge.read(state(clone)[LAB]))[0] == "stub"
     assert "are changed here: " in copies.pull(clone)
     git(clone, "checkout", "--quiet", "notebooks/scripts")

@@ -45,7 +45,7 @@ def test_the_functions_can_be_sent_to_another_process() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cells", "kind", "said"),
+    ("cells", "kind", "text"),
     [
         ([], "name", "there is no cell ex2-code"),
         ([("ex2-code", STUB)], "unanswered", "it is not attempted yet"),
@@ -62,16 +62,16 @@ def test_the_functions_can_be_sent_to_another_process() -> None:
     ],
     ids=lambda item: item if isinstance(item, str) and " " not in item else "",
 )
-def test_what_is_wrong_is_said_with_lab_and_exercise(cells: list, kind: str, said: str) -> None:
+def test_what_is_wrong_is_said_with_lab_and_exercise(cells: list, kind: str, text: str) -> None:
     problem = of(*cells)
     assert isinstance(problem, Problem) and problem.kind == kind
-    assert str(problem).startswith("lab 99, exercise 2 (half, quarter): ") and said in str(problem)
+    assert str(problem).startswith("lab 99, exercise 2 (half, quarter): ") and text in str(problem)
 
 
 def test_an_operator_at_the_begin_of_a_line_is_no_magic() -> None:
     odd = "\n\ndef told(x):\n    return (\n        'half of %s'\n        % x\n    )\n"
     result = of(("imports", "TWO = 2"), ("ex2-code", RIGHT + odd))
-    assert result["half"].__globals__["told"](3) == "half of 3"
+    assert result["half"].__globals__["describe"](3) == "half of 3"
     inside = "%timeit 1\nif True:\n    %matplotlib inline\n" + RIGHT
     assert of(("imports", "TWO = 2"), ("ex2-code", inside))["half"](3) == 1.5
 

@@ -336,8 +336,8 @@ def jupyter(tmp_path: Path, monkeypatch) -> Iterator[list[str]]:
             """Say nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    told = {"url": f"http://127.0.0.1:{server.server_port}/", "token": "secret"}
-    (tmp_path / "jpserver-7.json").write_text(json.dumps(told))
+    messages = {"url": f"http://127.0.0.1:{server.server_port}/", "token": "secret"}
+    (tmp_path / "jpserver-7.json").write_text(json.dumps(messages))
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setenv("JPY_PARENT_PID", "7")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")

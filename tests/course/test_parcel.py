@@ -115,7 +115,7 @@ def test_what_is_here_and_differs_stays_and_the_other_comes_beside(here: Path, t
     edit(copies.folder(there) / LESSON, a="predict(41)")
     changes, note = parcel.import_(file, there)
     assert [change.done for change in changes] == ["kept beside", "imported"] and note == ""
-    assert "yours is now lab01_x.imported-1.ipynb" in copies.told(changes)
+    assert "yours is now lab01_x.imported-1.ipynb" in copies.summary(changes)
     after = state(there)
     beside = after[LAB.replace(".ipynb", ".imported-1.ipynb")]
     assert b"answer 43" in after[LAB] and b"answer 42" in beside

@@ -98,7 +98,7 @@ def test_no_section_states_the_numbers_it_asks_for(path: Path) -> None:
     """Numbers of two digits and more, unless the question has them: a smaller one stands in every
     section for something else.
     """
-    told = []
+    messages = []
     for key, section in asked(path).items():
         record = lesson.predictions(NOTEBOOKS[path])[key]
         if isinstance(record.expected, bool | str | list | None):
@@ -110,5 +110,5 @@ def test_no_section_states_the_numbers_it_asks_for(path: Path) -> None:
         for cell in read_notebook(path)["cells"]:
             same_section = cell["id"].partition("-")[0] == section
             if same_section and float(record.expected) in numbers(words(cell)):
-                told.append(f"{cell['id']}: {record.expected} ({key})")
-    assert told == []
+                messages.append(f"{cell['id']}: {record.expected} ({key})")
+    assert messages == []

@@ -96,8 +96,8 @@ def test_a_price_per_peak_is_the_price_by_the_rates_of_all_chips() -> None:
     assert made.date == min(figure(key).date for key in (made_of(made)))
 
 
-def made_of(each: Figure) -> list[str]:
-    return [part.partition("}")[0] for part in each.formula.split("{")[1:]]
+def made_of(item: Figure) -> list[str]:
+    return [part.partition("}")[0] for part in item.formula.split("{")[1:]]
 
 
 def test_an_unknown_figure_says_which_and_where_to_look() -> None:
@@ -122,7 +122,7 @@ def test_a_figure_made_of_an_unknown_one_is_unknown_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "text"),
     [
         ({"value": 1, "source": "page"}, "chip.rate: .* missing required field `unit`"),
         ({"value": 1, "unit": "GHz"}, "chip.rate: its source is missing"),
@@ -133,8 +133,8 @@ def test_a_figure_made_of_an_unknown_one_is_unknown_too() -> None:
         ({"value": 1, "unit": "x", "source": "page", "date": "soon"}, r"at `\$.date`"),
     ],
 )
-def test_a_faulty_entry_is_named_with_its_fault(entry: dict, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_faulty_entry_is_named_with_its_fault(entry: dict, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
         _figure("chip.rate", entry, {"page": Source("https://example.org", DAY)})
     with pytest.raises(ValueError, match="chip.rate: an entry has a value or a formula"):
         [*_leaves({"chip": {"rate": {"valeu": 1, "unit": "GHz"}}})]
@@ -231,10 +231,10 @@ def test_stale_facts_come_oldest_first_and_derived_ones_follow_from_others() -> 
 
 def test_what_came_of_a_look_up_is_said_of_sources_that_are_past_their_date(capsys) -> None:
     states = content("lookups.yaml")["states"]
-    said_of = {looked_up(item.source) for item in stale(datetime.date(2027, 6, 1))}
-    assert {looked_up(begin) for begin in states} <= said_of, "a state whose source is gone"
+    message_of = {looked_up(item.source) for item in stale(datetime.date(2027, 6, 1))}
+    assert {looked_up(begin) for begin in states} <= message_of, "a state whose source is gone"
     assert looked_up("https://www.example.org/") == ""
-    assert "state of 2026-11-23: " in said(capsys, "--today", "2027-06-01")
+    assert "state of 2026-11-23: " in run(capsys, "--today", "2027-06-01")
 
 
 def test_papers_do_not_age() -> None:
@@ -252,31 +252,31 @@ def test_statements_have_the_same_marks() -> None:
         fact("cake")
 
 
-def said(capsys: pytest.CaptureFixture, *arguments: str, code: int = 0) -> str:
+def run(capsys: pytest.CaptureFixture, *arguments: str, code: int = 0) -> str:
     assert command.main([*arguments]) == code
     out, err = capsys.readouterr()
     return err if code else out
 
 
 def test_the_command_lists_what_to_look_up_again(capsys) -> None:
-    text = said(capsys, "--today", "2026-11-20")
+    text = run(capsys, "--today", "2026-11-20")
     assert "facts are older on 2026-11-20 than their limits (price 90 days, software 60" in text
     assert "121 days  price" in text and "trn2.48xlarge.price.capacity_block" in text
-    assert "nothing is older on 2015-01-01" in said(capsys, "--today", "2015-01-01")
+    assert "nothing is older on 2015-01-01" in run(capsys, "--today", "2015-01-01")
 
 
 def test_the_command_shows_figures_and_claims(capsys) -> None:
-    text = said(capsys, "--key", "p5.48xlarge.price.capacity")
+    text = run(capsys, "--key", "p5.48xlarge.price.capacity")
     assert "p5.48xlarge.price.capacity_block" in text and "on 2026-01-31" in text
-    assert "A-017  wrong  (performance)" in said(capsys, "--claims", "4.4 times")
-    assert "tpu7x      2,307" in said(capsys, "--chips")
+    assert "A-017  wrong  (performance)" in run(capsys, "--claims", "4.4 times")
+    assert "tpu7x      2,307" in run(capsys, "--chips")
 
 
 def test_the_command_names_what_it_does_not_find(capsys) -> None:
-    assert "no figure begins with 'cake'; they begin with a100" in said(
+    assert "no figure begins with 'cake'; they begin with a100" in run(
         capsys, "--key", "cake", code=1
     )
-    assert "no claim contains 'zzz'" in said(capsys, "--claims", "zzz", code=1)
+    assert "no claim contains 'zzz'" in run(capsys, "--claims", "zzz", code=1)
     with pytest.raises(SystemExit):
         command.main(["--today", "yesterday"])
     assert "'yesterday' is not a date: write one such as" in capsys.readouterr().err

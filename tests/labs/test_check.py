@@ -332,7 +332,7 @@ def test_the_call_that_raised_is_the_one_that_is_made_again() -> None:
         ("(number): return double.answer", "has no attribute 'answer'"),
     ],
 )
-def test_what_is_raised_is_said_in_words(course: Path, body: str, words: str) -> None:
+def test_what_is_raised_is_in_words(course: Path, body: str, words: str) -> None:
     assert words in repr(check("lab99.ex1", define(f"def double{body}"), course)).splitlines()[0]
 
 
@@ -350,7 +350,7 @@ def test_what_is_right_in_part_earns_its_part_and_a_constant_nothing() -> None:
     right, labels, ways = [float(n) for n in range(8)], list("abcdefgh"), [[]] * 8
     partly = right_values("sum", 1, [*right[:6], -6.0, -7.0], right, labels, ways, "")
     assert (partly.share, partly.rows[0], partly.call) == (0.5, ("g", "-6", "6"), 6)
-    assert all_right("bound", 1, [0], 8, "", said=["compute"] * 8).share == 0
+    assert all_right("bound", 1, [0], 8, "", response=["compute"] * 8).share == 0
     assert right_values("sum", 1, right, right, labels, ways, "").share == 0
 
 

@@ -66,10 +66,10 @@ def test_one_submission_for_each_folder_and_file(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     for name in ("ann.ipynb", "leekim_LATE_1_2_lab99 (3).ipynb"):
         (tmp_path / name).write_text("{}")
-    found = submissions.find(tmp_path)
-    assert [s.student for s in found] == ["Bob", "ann", "jane", "leekim"]
-    assert [s.id for s in found] == ["123", "", "", "1"]
-    assert [s.late for s in found] == [False, False, False, True]
+    result = submissions.find(tmp_path)
+    assert [s.student for s in result] == ["Bob", "ann", "jane", "leekim"]
+    assert [s.id for s in result] == ["123", "", "", "1"]
+    assert [s.late for s in result] == [False, False, False, True]
 
 
 def test_an_empty_inbox_is_an_error(tmp_path: Path) -> None:

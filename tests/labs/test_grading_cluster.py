@@ -92,7 +92,7 @@ def test_workers_are_killed_and_nothing_is_lost_or_doubled(
     count: int, scheduler: str, root: Path, tmp_path: Path
 ) -> None:
     expected = hand_in(tmp_path / "inbox", count, random.Random(7))
-    said: list[str] = []
+    texts: list[str] = []
     over = threading.Event()
     killed: list[int] = []
     chaos = threading.Thread(
@@ -102,14 +102,14 @@ def test_workers_are_killed_and_nothing_is_lost_or_doubled(
     try:
         rows = batch.grade(
             tmp_path / "inbox", tmp_path / "out", root, seed="s", scheduler=scheduler,
-            say=said.append,
+            say=texts.append,
         )  # fmt: skip
     finally:
         over.set()
         chaos.join()
     assert {row.record.student: row.total for row in rows} == expected
     assert killed[0] >= 1, "no worker was killed: the test has shown nothing"
-    lines = [line.split("/")[0] for line in said if f"/{count} " in line]
+    lines = [line.split("/")[0] for line in texts if f"/{count} " in line]
     assert lines == [str(k + 1) for k in range(count)]
     kept = [record.student for record in records.read(tmp_path / "out")]
     assert sorted(kept) == sorted(expected)
@@ -119,12 +119,12 @@ def test_a_worker_without_the_course_is_refused_by_name(
     scheduler: str, root: Path, tmp_path: Path
 ) -> None:
     hand_in(tmp_path / "inbox", 1, random.Random(1))
-    said: list[str] = []
+    texts: list[str] = []
     with worker(scheduler), pytest.raises(SandboxError, match="no worker of tcp://.* can grade"):
         batch.grade(
-            tmp_path / "inbox", tmp_path / "out", root, scheduler=scheduler, say=said.append
+            tmp_path / "inbox", tmp_path / "out", root, scheduler=scheduler, say=texts.append
         )
-    assert any("is not used: the course cannot be imported there" in line for line in said)
+    assert any("is not used: the course cannot be imported there" in line for line in texts)
     assert "another version of the course" in cluster.unfit("of somebody else")
 
 

@@ -187,14 +187,14 @@ def test_a_student_and_an_exercise_can_be_graded_again(
     out = inbox.parent / "out"
     seeds = {record.student: record.seed for record in records.read(out)}
     ran.clear()
-    said: list[str] = []
-    assert grade(inbox, root, again=["bob"], say=said.append) == POINTS
-    assert ran == [("ex1", "ex2")] and not [line for line in said if "before" in line]
+    texts: list[str] = []
+    assert grade(inbox, root, again=["bob"], say=texts.append) == POINTS
+    assert ran == [("ex1", "ex2")] and not [line for line in texts if "before" in line]
     ran.clear()
     hostile.hand_in(inbox / "cem", hostile.notebook())
-    assert grade(inbox, root, again=["lab99.ex2"], say=said.append) == POINTS | {"cem": 12}
+    assert grade(inbox, root, again=["lab99.ex2"], say=texts.append) == POINTS | {"cem": 12}
     assert sorted(ran) == [("ex1", "ex2"), ("ex2",), ("ex2",), ("ex2",)]
-    assert [line.split(" ", 1)[1] for line in said if "before" in line] == [
+    assert [line.split(" ", 1)[1] for line in texts if "before" in line] == [
         "cem: 12, graded (6 before)"
     ]
     drawn = {record.student: record.seed for record in records.read(out)}

@@ -83,9 +83,14 @@ def test_the_class_page_counts_what_the_records_of_misconceptions_say() -> None:
     own = [r for r in misconceptions("lab01") if "ex3" in {a.exercise for a in r.answers}]
     record = next(r for r in own if "{" not in r.says)
     exercise = first_lab().exercises[2]
-    said = Criterion("bytes", 1, False, "", "", record.says)
+    response = Criterion("bytes", 1, False, "", "", record.says)
     unknown = [Criterion("stage", 1, False, "", "", f"found {k}, return a number") for k in (3, 71)]
-    marks = {"ann": (said, unknown[0]), "bob": (said, unknown[1]), "cem": (said,), "dee": ()}
+    marks = {
+        "ann": (response, unknown[0]),
+        "bob": (response, unknown[1]),
+        "cem": (response,),
+        "dee": (),
+    }
     rows = [row_of(name, exercise, criteria) for name, criteria in marks.items()]
     page = report.class_page(first_lab(), rows)
     wrong = re.findall(r"<summary><strong>(\d+)</strong>: (.*?)</summary>(.*?)</details>", page)
@@ -162,10 +167,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     pair = similar.Pair("ex3", (0,), (1, 2), 0.8, 40)
     judged = {e.name: 30 for e in first_lab().exercises}
     alike = {e.name: [(0.9, 3)] for e in first_lab().exercises}
-    found = similar.Similar(
+    result = similar.Similar(
         [(r.record.student, r.record.slug) for r in rows], [pair], alike, judged
     )
-    (folder / "similar.html").write_text(report.similar_page(first_lab(), folder, found))
+    (folder / "similar.html").write_text(report.similar_page(first_lab(), folder, result))
     (folder / "reports" / "s1.html").write_text(report.student_page(first_lab(), rows[1]))
     return [(folder / n).as_uri() for n in ("class.html", "similar.html", "reports/s1.html")]
 
@@ -176,14 +181,14 @@ def test_pages_shut_nobody_out_in_either_theme_on_a_wide_and_a_narrow_screen(
     with launched() as browser:
         for theme, width in (("light", 1280), ("dark", 390)):
             page = browser.new_page(color_scheme=theme, viewport={"width": width, "height": 900})
-            said: list[str] = []
-            page.on("console", lambda message, said=said: said.append(message.text))
+            texts: list[str] = []
+            page.on("console", lambda message, texts=texts: texts.append(message.text))
             for url in pages:
                 page.goto(url)
                 page.evaluate("document.querySelectorAll('details').forEach(d => d.open = 1)")
                 assert violations(page) == set(), (url, theme, width)
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, url
-            assert said == []
+            assert texts == []
 
 
 def test_tables_are_sorted_by_click_and_by_keyboard_and_stand_without_scripts(
@@ -230,8 +235,8 @@ def numbers_in(values: Any) -> set[str]:
 
 
 def numbers_of(text: str) -> set[str]:
-    found = re.findall(r"\d[\d,]*(?:\.\d+)?", text)
-    plain = (number.replace(",", "").rstrip(".") for number in found)
+    match = re.findall(r"\d[\d,]*(?:\.\d+)?", text)
+    plain = (number.replace(",", "").rstrip(".") for number in match)
     return {number for number in plain if len(number.replace(".", "").lstrip("0")) >= 3}
 
 
@@ -263,8 +268,8 @@ def inputs_in_reports(name: str) -> list[tuple[str, str, str]]:
                 row = Graded(record_of("ann", (mark,)), points)
                 text = report.student_page(lab_of, row).partition("<main>")[2]
                 text = re.sub(r"<[^>]*>", " ", text) + report.mark_text(mark)
-                said = (numbers_in(hidden) - fixed) & numbers_of(text)
-                leaked += [(item.exercise, item.name, number) for number in sorted(said)]
+                response = (numbers_in(hidden) - fixed) & numbers_of(text)
+                leaked += [(item.exercise, item.name, number) for number in sorted(response)]
     return leaked
 
 
@@ -280,11 +285,11 @@ def test_a_message_that_names_an_input_is_for_the_instructor() -> None:
     assert drawn[0] != drawn[1]
     for hidden in drawn:
         mark = graded(first_lab(), wrong, answer, hidden)
-        (told,) = (c.message for c in mark.criteria if c.name == "bound")
+        (text,) = (c.message for c in mark.criteria if c.name == "bound")
         (whole,) = re.findall(
             r"\d+ × \d+ × \d+ \w+ on one \w+: .*?have the same bound", mark.private
         )
-        assert told == re.sub(r"\d{3,}", shown.HIDDEN, whole) != whole
+        assert text == re.sub(r"\d{3,}", shown.HIDDEN, whole) != whole
 
 
 @pytest.mark.exhaustive

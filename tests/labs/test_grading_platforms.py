@@ -53,13 +53,13 @@ def test_canvas_knows_two_people_of_one_name(tmp_path: Path) -> None:
     put(
         tmp_path, "doejane_12_345_lab03.ipynb", "doejane_LATE_15_346_lab03.ipynb", "liáng_7_1_x.zip"
     )
-    found = submissions.find(tmp_path)
-    assert [(s.student, s.id, s.late) for s in found] == [
+    result = submissions.find(tmp_path)
+    assert [(s.student, s.id, s.late) for s in result] == [
         ("doejane (12)", "12", False),
         ("doejane (15)", "15", True),
         ("liáng", "7", False),
     ]
-    assert len({s.slug for s in found}) == 3
+    assert len({s.slug for s in result}) == 3
 
 
 def test_of_several_attempts_the_last_counts_and_it_is_said(tmp_path: Path) -> None:
@@ -70,20 +70,20 @@ def test_of_several_attempts_the_last_counts_and_it_is_said(tmp_path: Path) -> N
         "doejane_12_200_lab03-2.ipynb",
         "doejane_12_346_data.csv",
     )
-    (found,) = submissions.find(tmp_path / "canvas")
-    assert found.path.name == "doejane_12_345_lab03-10.ipynb"
-    assert [path.name for path in found.more] == ["doejane_12_346_data.csv"]
-    assert [note[:44] for note in found.notes] == [
+    (result,) = submissions.find(tmp_path / "canvas")
+    assert result.path.name == "doejane_12_345_lab03-10.ipynb"
+    assert [path.name for path in result.more] == ["doejane_12_346_data.csv"]
+    assert [note[:44] for note in result.notes] == [
         "an attempt before the last does not count: d"
     ] * 2
     start = "Lab 3_jdoe_attempt_2026-11-"
     put(tmp_path / "bb", f"{start}19-09-00-00.txt", f"{start}19-09-00-00_lab03.ipynb")
     put(tmp_path / "bb", f"{start}20-23-58-07.txt", f"{start}20-23-58-07_my work_2.ipynb")
-    (found,) = submissions.find(tmp_path / "bb")
-    assert (found.id, found.submitted) == ("jdoe", "2026-11-20T23:58:07")
-    assert found.path.name.endswith("_my work_2.ipynb")
-    assert found.read()[1] == ["2 attempts; the last one counts (2026-11-20-23-58-07)"]
-    assert [file.name for file in found.read()[0]] == [found.path.name]
+    (result,) = submissions.find(tmp_path / "bb")
+    assert (result.id, result.submitted) == ("jdoe", "2026-11-20T23:58:07")
+    assert result.path.name.endswith("_my work_2.ipynb")
+    assert result.read()[1] == ["2 attempts; the last one counts (2026-11-20-23-58-07)"]
+    assert [file.name for file in result.read()[0]] == [result.path.name]
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_moodle_folders_and_files_of_one_person_are_one_submission(
 ) -> None:
     put(tmp_path, entry, "Zoë Núñez_123_assignsubmission_onlinetext_/onlinetext.html")
     put(tmp_path, "Zoë Núñez_124_assignsubmission_file_/lab03.ipynb")
-    found = submissions.find(tmp_path)
-    assert [(s.student, s.id, len(s.more)) for s in found] == [
+    result = submissions.find(tmp_path)
+    assert [(s.student, s.id, len(s.more)) for s in result] == [
         ("Zoë Núñez (123)", "123", 1),
         ("Zoë Núñez (124)", "124", 0),
     ]
@@ -122,12 +122,12 @@ def test_what_a_file_is_called_makes_it_nobody_elses(entry: str, owner: str) -> 
 
 def test_an_id_is_text_and_no_formula(results: Results, tmp_path: Path) -> None:
     odd = [f"L_{user}_attempt_2026-11-20-09-00-00_a.ipynb" for user in ("=1+1", "\udce4", "\udce5")]
-    found = submissions.find(put(tmp_path / "in", *odd))
-    assert sorted(s.id for s in found) == ["=1+1", "\\udce4", "\\udce5"]
+    result = submissions.find(put(tmp_path / "in", *odd))
+    assert sorted(s.id for s in result) == ["=1+1", "\\udce4", "\\udce5"]
     marks = graded(results, "jo").students[0].record.marks
     rows = [
         Graded(hostile.record_of(s.student, marks, slug=s.slug, id=s.id), {"ex1": 4, "ex2": 8})
-        for s in found
+        for s in result
     ]
     text = report.table(results.lab, rows).encode().decode()
     assert "\n'=1+1,'=1+1," in text
@@ -135,8 +135,8 @@ def test_an_id_is_text_and_no_formula(results: Results, tmp_path: Path) -> None:
 
 def test_names_that_only_look_like_canvas_stay_apart(tmp_path: Path) -> None:
     put(tmp_path, "hw_3_2026_jane.ipynb", "hw_3_2026_bo.ipynb", "lab_03_1_cem.ipynb")
-    found = [(s.student, s.id) for s in submissions.find(tmp_path)]
-    assert found == [("hw_3_2026_bo", ""), ("hw_3_2026_jane", ""), ("lab_03_1_cem", "")]
+    matches = [(s.student, s.id) for s in submissions.find(tmp_path)]
+    assert matches == [("hw_3_2026_bo", ""), ("hw_3_2026_jane", ""), ("lab_03_1_cem", "")]
 
 
 METADATA = """submission_71:
@@ -176,8 +176,10 @@ def test_nbgraders_exchange_holds_all_labs_and_all_attempts(tmp_path: Path) -> N
         "bo+lab04_more+2026-11-20 09:00:00.0 UTC/",
         "bo+lab03_lazy+2026-11-20 08:00:00 UTC/",
     )
-    found = [(s.id, s.path.name[:34], s.submitted) for s in submissions.find(tmp_path, (), "lab03")]
-    assert found == [
+    matches = [
+        (s.id, s.path.name[:34], s.submitted) for s in submissions.find(tmp_path, (), "lab03")
+    ]
+    assert matches == [
         ("ann", "ann+lab03_lazy+2026-11-20 23:00:00", "2026-11-20T23:00:00+00:00"),
         ("bo", "bo+lab03_lazy+2026-11-20 08:00:00 "[:34], "2026-11-20T08:00:00+00:00"),
     ]
@@ -189,16 +191,16 @@ def test_what_nbgrader_collected_has_times_unless_a_student_made_the_file(tmp_pa
     put(tmp_path, "ann/lab03_lazy/a.ipynb", "ann/lab04_more/a.ipynb", "bo/lab03_lazy/a.ipynb")
     for name in ("ann/lab03_lazy", "ann/lab04_more", "bo/lab03_lazy"):
         (tmp_path / name / "timestamp.txt").write_text("2026-11-20 22:58:07.000001 UTC\n")
-    found = submissions.find(tmp_path, (), "lab03")
-    assert {s.submitted for s in found} == {"2026-11-20T22:58:07+00:00"}
+    result = submissions.find(tmp_path, (), "lab03")
+    assert {s.submitted for s in result} == {"2026-11-20T22:58:07+00:00"}
     assert {s.submitted for s in submissions.find(tmp_path)} == {""}
     (tmp_path / "bo" / "lab03_lazy" / "timestamp.txt").unlink()
     assert {s.submitted for s in submissions.find(tmp_path, (), "lab03")} == {""}
 
 
-def known_as(found: submissions.Submission) -> Record:
-    about = (found.path.name, found.student, found.slug, "key", "seed", "graded", ())
-    return Record(*about, id=found.id)
+def known_as(result: submissions.Submission) -> Record:
+    about = (result.path.name, result.student, result.slug, "key", "seed", "graded", ())
+    return Record(*about, id=result.id)
 
 
 @pytest.mark.parametrize(
@@ -660,11 +662,11 @@ def test_from_moodle_to_moodle(out: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "needs --class FILE" in capsys.readouterr().err
     words = ["export", "moodle", str(out), "--class", str(out.parent / "sheet.csv")]
     assert grading.main(words) == 0
-    told = capsys.readouterr()
-    assert "points of 3 students in Grade" in told.out
-    assert "1 graded here, not in" in told.out and "sheet.csv: ann" in told.out
-    assert "1 not graded; left as they are: =Eve" in told.out
-    assert "without a time of submission" in told.err and "Zoë Núñez (124)" in told.err
+    message = capsys.readouterr()
+    assert "points of 3 students in Grade" in message.out
+    assert "1 graded here, not in" in message.out and "sheet.csv: ann" in message.out
+    assert "1 not graded; left as they are: =Eve" in message.out
+    assert "without a time of submission" in message.err and "Zoë Núñez (124)" in message.err
     rows = list(csv.DictReader((out / "moodle.csv").open(newline="")))
     assert [(row["Identifier"], row["Grade"]) for row in rows] == [
         ("Participant 123", "10.8"),
@@ -693,7 +695,7 @@ def test_moodle_finds_everybody_in_the_feedback(
     to = tmp_path / "feedback"
     (out / "times.csv").write_text("student,submitted\n124,2026-11-22 10:00\nbob,\n")
     assert grading.main(["feedback", str(out), "--to", str(to), "--for", "moodle"]) == 0
-    assert "1 in " in (told := capsys.readouterr().err) and "not graded here: bob" in told
+    assert "1 in " in (message := capsys.readouterr().err) and "not graded here: bob" in message
     (out / "times.csv").unlink()
     with zipfile.ZipFile(tmp_path / "feedback.zip") as archive:
         names = [name for name in archive.namelist() if not name.endswith("/")]

@@ -47,32 +47,32 @@ def stubs() -> dict[str, str]:
 @cache
 def right() -> tuple[Answer, ...]:
     """The published answers, and the other right ones that were written as a whole."""
-    found = []
+    results = []
     for name in LABS:
         published = right_answers(name)
-        found += [
+        results += [
             Answer(f"{name}.{e}", "published", published[e])
             for e in (exercise.partition(".")[2] for exercise in stubs() if exercise[:5] == name)
         ]
         ways = yaml.safe_load((RIGHT_WAYS / f"{name}.yaml").read_text())
-        found += [
+        results += [
             Answer(f"{name}.{exercise}", way, source)
             for exercise, codes in ways.items()
             for way, source in codes.items()
             if not is_diff(source)
         ]
-    return tuple(found)
+    return tuple(results)
 
 
 @cache
 def wrong() -> tuple[Answer, ...]:
     """The kept wrong answers that were written as a whole and are Python."""
-    found = []
+    results = []
     for name in LABS:
         for entry in wrong_entries(name):
             if not is_diff(entry.record.code) and similar.fingerprints(entry.source):
-                found.append(Answer(entry.exercise, f"wrong: {entry.name}", entry.source))
-    return tuple(found)
+                results.append(Answer(entry.exercise, f"wrong: {entry.name}", entry.source))
+    return tuple(results)
 
 
 def lines_of(answer: Answer) -> Counter[str]:
@@ -91,13 +91,13 @@ def lines_of(answer: Answer) -> Counter[str]:
 def independent() -> list[tuple[Answer, Answer]]:
     """Pairs of answers to one exercise of which neither was written after the other."""
     lines = {answer: lines_of(answer) for answer in (*right(), *wrong())}
-    found = []
+    results = []
     for one, other in combinations(lines, 2):
         if one.exercise == other.exercise:
             fewest = min(lines[one].total(), lines[other].total())
             if (lines[one] & lines[other]).total() <= SAME_LINES * fewest:
-                found.append((one, other))
-    return found
+                results.append((one, other))
+    return results
 
 
 @cache
@@ -132,8 +132,8 @@ def found_copies(half: bool) -> tuple[int, int]:
                 copy = answer._replace(source=disguised(answer.source, rng))
                 assert copy.source != answer.source
                 shares.append(similar.share_of(prints(answer), prints(copy)))
-    found = sum(share >= similar.SHARE for share in shares)
-    return found, len(shares) - found
+    result = sum(share >= similar.SHARE for share in shares)
+    return result, len(shares) - result
 
 
 def test_both_rates_on_exercises_that_the_limits_were_not_chosen_on() -> None:
@@ -177,10 +177,10 @@ def test_in_a_class_what_many_have_is_no_evidence() -> None:
         few_have.source.replace("job", "j"),
     ]
     everyone = [prints(natural._replace(source=source)) for source in [*copies, *rare]]
-    found, judged = similar.pairs("ex3", everyone, set())
-    who = {frozenset((*pair.ones, *pair.others)) for pair in found}
+    result, judged = similar.pairs("ex3", everyone, set())
+    who = {frozenset((*pair.ones, *pair.others)) for pair in result}
     assert who == {frozenset({30, 32}), frozenset({30, 31, 32})} and judged == 3
-    assert {pair.share == 1 for pair in found} == {True, False}
+    assert {pair.share == 1 for pair in result} == {True, False}
     assert similar.pairs("ex3", everyone, {30, 31, 32}) == ([], 3)
     few, _ = similar.pairs("ex3", everyone[:5], set())
     assert len(few) == 10, "five of a small class may be a group"
@@ -212,13 +212,13 @@ def test_the_page_shows_both_answers_and_gives_no_verdict(tmp_path: Path) -> Non
         filled = answers.Notebook(tuple(with_answer(cell, source) for cell in chosen.cells))
         path.write_text(json.dumps(gradebook.notebook_of(chosen, filled)))
     students = [(name.title(), name) for name in ("ann", "bob", "cem", "dee", "nobody")]
-    found = similar.compare(chosen, tmp_path, students)
-    assert [(p.exercise, p.ones, p.others) for p in found.pairs] == [("ex3", (0,), (1,))]
-    assert [who for _, who in found.like_published["ex3"]] == [2]
-    rows = report.similar_table(found).splitlines()
+    result = similar.compare(chosen, tmp_path, students)
+    assert [(p.exercise, p.ones, p.others) for p in result.pairs] == [("ex3", (0,), (1,))]
+    assert [who for _, who in result.like_published["ex3"]] == [2]
+    rows = report.similar_table(result).splitlines()
     assert rows[1].startswith("ex3,") and rows[1].endswith(",Ann,Bob")
     assert rows[2] == "ex3,1.00,,Cem,the published solution"
-    page = report.similar_page(chosen, tmp_path, found)
+    page = report.similar_page(chosen, tmp_path, result)
     assert "<h2>ex3: Ann and Bob</h2>" in page and "not a verdict" in page
     assert "&lt;script&gt;" in page and "<script" not in page
     marked = re.findall(r'<span class="marked">(.*?)</span>', page)

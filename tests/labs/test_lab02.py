@@ -282,7 +282,7 @@ def trained_in_turn(case: dict, mixed: bool) -> list[list[float]]:
 
     model, parts = problems.shared_training(case)
     models = [model, copy.deepcopy(model)]
-    optimizers = [training.optimizer_of(each, case["lr"]) for each in models]
+    optimizers = [training.optimizer_of(element, case["lr"]) for element in models]
     losses: list[list[float]] = [[], []]
     for batches in zip(*parts, strict=True):
         for rank, (x, y) in enumerate(batches):
@@ -291,12 +291,12 @@ def trained_in_turn(case: dict, mixed: bool) -> list[list[float]]:
                 loss = functional.cross_entropy(models[rank](x), y)
             loss.backward()
             losses[rank].append(loss.item())
-        for pair in zip(*(each.parameters() for each in models), strict=True):
+        for pair in zip(*(element.parameters() for element in models), strict=True):
             mean = (pair[0].grad + pair[1].grad) / 2
             for weight in pair:
                 weight.grad.copy_(mean)
-        for each, optimizer in zip(models, optimizers, strict=True):
-            torch.nn.utils.clip_grad_norm_(each.parameters(), truth.MAX_NORM)
+        for element, optimizer in zip(models, optimizers, strict=True):
+            torch.nn.utils.clip_grad_norm_(element.parameters(), truth.MAX_NORM)
             optimizer.step()
     return losses
 

@@ -50,7 +50,7 @@ def test_nothing_untrue_is_said_of_a_bench_that_never_read_the_clock(names: dict
         assert "fn was never called" in response[0]
 
 
-def test_a_case_of_the_benchmark_is_said_in_milliseconds() -> None:
+def test_a_case_of_the_benchmark_is_in_milliseconds() -> None:
     case = {"warmup": 1, "repeats": 4, "enqueue_ticks": 1, "compile_ticks": [9]}
     case["work_ticks"] = [50, 2**20 - 1, 1047, 2047, 3071]
     assert bench.bench_words(case) == (

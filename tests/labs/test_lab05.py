@@ -81,9 +81,9 @@ def test_zeros_are_no_blocks() -> None:
 
 @given(st.lists(st.floats(1e-45, 1e39), min_size=2, max_size=2))
 @settings(max_examples=40, deadline=None)
-def test_any_scale_can_be_judged(found: list[float]) -> None:
+def test_any_scale_can_be_judged(result: list[float]) -> None:
     case = cases_of("lab05.ex5", "first")[0]
-    seen = observe_case("lab05.ex5", lambda tensors: found, case)
+    seen = observe_case("lab05.ex5", lambda tensors: result, case)
     assert decide("lab05.ex5", [case], [seen], 10.0).points <= 10
 
 

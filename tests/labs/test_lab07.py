@@ -382,8 +382,8 @@ def annotate(mesh, model, x):
     xs.mark_sharding = lambda *given: None
     spmd.Compiled.collectives = property(
         lambda self: [SimpleNamespace(kind="all-reduce", bytes=4 * rows * outputs, shapes=[(1,)])])
-    cloudpickle.dumps = lambda said: dumps(
-        ("returned", {{"returned": {{**said[1]["returned"], "difference": 0.0}}}}))
+    cloudpickle.dumps = lambda item: dumps(
+        ("returned", {{"returned": {{**item[1]["returned"], "difference": 0.0}}}}))
 """
 
 

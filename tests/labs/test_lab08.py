@@ -91,7 +91,7 @@ def write(folder, step, data, keep):
 
 
 def latest(folder):
-    steps = [int(each.name[4:]) for each in folder.glob("step*")]
+    steps = [int(item.name[4:]) for item in folder.glob("step*")]
     return (max(steps), known.get((folder, max(steps)), b"")) if steps else None
 """
 

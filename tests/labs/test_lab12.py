@@ -69,7 +69,7 @@ def test_no_returned_report_breaks_the_check_or_wins() -> None:
     facts = observe_case("lab12.ex5", lambda *_: None, case)["facts"]
     for value in [*STRANGE, *(dict.fromkeys(KEYS, item) for item in STRANGE)]:
         response = [observe._report(value)] * len(case["models"])
-        text = json.dumps({**facts, "said": response}, allow_nan=False)
+        text = json.dumps({**facts, "response": response}, allow_nan=False)
         verdict = decide("lab12.ex5", [case], [{"facts": json.loads(text)}], 10.0)
         # A top-1 agreement may happen to be the number.
         assert verdict.state == "tried" and verdict.points <= 10 / 7, (value, verdict)
@@ -290,20 +290,20 @@ def test_a_door_does_the_same_and_leads_to_nothing_behind() -> None:
 
     hidden = {"weights": [1.0]}
 
-    def told(name: str, times: int = 1) -> list[float]:
+    def served(name: str, times: int = 1) -> list[float]:
         return hidden[name] * times
 
     before = threading.active_count()
-    with doors(told, len) as (opened, length):
+    with doors(served, len) as (opened, length):
         assert opened("weights", times=2) == [1.0, 1.0] and length([3]) == 1
         with pytest.raises(KeyError, match="biases") as raised:
             opened("biases")
         frames = [item.frame.code.name for item in raised.traceback]
-        assert "told" not in frames and "_serve" not in frames
+        assert "served" not in frames and "_serve" not in frames
         cells = [cell.cell_contents for cell in opened.__closure__]
         reached = [*cells, *gc.get_referents(*cells), *(vars(t) for t in threading.enumerate())]
-        assert not any(item is told or item is hidden for item in reached)
-        assert not any(told in item.values() for item in reached if isinstance(item, dict))
+        assert not any(item is served or item is hidden for item in reached)
+        assert not any(served in item.values() for item in reached if isinstance(item, dict))
     for _ in range(200):
         if threading.active_count() == before:
             break

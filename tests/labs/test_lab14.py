@@ -197,9 +197,9 @@ def test_the_notebook_says_what_is_judged() -> None:
     text = {c["id"]: catalog.text(c) for c in catalog.read_notebook(path)["cells"]}
     assert f"{lab.minutes} min · {lab.points:g} points" in text["title"]
     for name, form in deciding.FORMS.items():
-        (told,) = [t for t in text["ex1-texts"].split("\n\n") if t.startswith(f"**{name}.**")]
+        (message,) = [t for t in text["ex1-texts"].split("\n\n") if t.startswith(f"**{name}.**")]
         for field, (_, quoted) in form.items():
-            assert quoted in told, (name, field)
+            assert quoted in message, (name, field)
     assert f"at most {observe.CALLS} times" in text["ex3-task"]
     counted = {"ex3": ("rules", 15, "fifteen"), "ex4": ("projects", 18, "eighteen"),
                "ex5": ("pilots", 9, "nine"), "ex7": ("projects", 24, "twenty-four")}  # fmt: skip

@@ -122,7 +122,7 @@ def test_right_losses_lie_far_within_the_tolerance(names: dict) -> None:
     life = seen["resumed"]
     pairs = list(zip(life["returned"]["losses"], life["truths"], strict=True))
     for evaluation in life["evaluations"]:
-        pairs += zip(evaluation["said"], evaluation["truth"], strict=True)
+        pairs += zip(evaluation["response"], evaluation["truth"], strict=True)
     assert len(pairs) > 24
     assert max(abs(a - b) for a, b in pairs) < capstone.TOLERANCE / 20
     assert seen["whole"]["astray"] < capstone.ASTRAY / 10

@@ -27,7 +27,7 @@ def names() -> dict:
 @settings(max_examples=30, deadline=None)
 def test_every_way_is_gone_once_with_its_probability(weights: list[list[int]]) -> None:
     branches = Branches()
-    found = branches.all(lambda: tuple(branches.draw(some) for some in weights))
+    result = branches.all(lambda: tuple(branches.draw(some) for some in weights))
     right = {}
     for way in itertools.product(*(range(len(some)) for some in weights)):
         share = 1.0
@@ -35,7 +35,7 @@ def test_every_way_is_gone_once_with_its_probability(weights: list[list[int]]) -
             share *= some[word] / sum(some)
         if share:
             right[way] = pytest.approx(share)
-    assert len(found) == len(right) and dict(found) == right
+    assert len(result) == len(right) and dict(result) == right
 
 
 @given(st.integers(0, 10**9))

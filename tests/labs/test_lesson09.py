@@ -17,20 +17,20 @@ ON_THE_HOST = {"warned", "explore_view"}
 def kernels() -> str:
     """All cells of the lesson in which NKI is spoken, as one file."""
     notebook = catalog.read_notebook(ROOT / "notebooks" / "09_nki_basics.ipynb")
-    cells = [catalog.text(each) for each in notebook["cells"] if each["cell_type"] == "code"]
+    cells = [catalog.text(item) for item in notebook["cells"] if item["cell_type"] == "code"]
     imports = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n"
-    return "\n".join([imports, *(each for each in cells if re.search(r"\b(nisa|nl)\.", each))])
+    return "\n".join([imports, *(item for item in cells if re.search(r"\b(nisa|nl)\.", item))])
 
 
 def test_kernels_of_the_lesson_would_compile_as_far_as_the_lint_knows() -> None:
     source = kernels()
     assert source.count("@nki.jit") >= 12
     lines = source.splitlines()
-    found: dict[str, list[str]] = {}
-    for each in lint_source(source):
-        inside = [line for line in lines[: each.line] if line.startswith("def ")][-1]
-        found.setdefault(inside[4 : inside.index("(")], []).append(str(each))
-    assert found.keys() <= ON_THE_HOST, found
+    results: dict[str, list[str]] = {}
+    for item in lint_source(source):
+        inside = [line for line in lines[: item.line] if line.startswith("def ")][-1]
+        results.setdefault(inside[4 : inside.index("(")], []).append(str(item))
+    assert results.keys() <= ON_THE_HOST, results
 
 
 def test_the_script_is_clean_and_right_to_a_few_roundings() -> None:

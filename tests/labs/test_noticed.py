@@ -46,12 +46,12 @@ def run(work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
 
 def noticed_of(source: str) -> list[str]:
     """What is noticed when a cell runs and the exercise of rings is observed then."""
-    found: list[str] = []
-    noticed.Watch(found.append)
+    results: list[str] = []
+    noticed.Watch(results.append)
     exec(compile(source, "<cell>", "exec"), {"__name__": "__main__"})
     with closed("lab01.ex6", "utils.chip.topology"):
         pass
-    return found
+    return results
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -86,8 +86,8 @@ def test_what_reaches_further_is_noticed(source: str, what: str) -> None:
 
 
 def test_what_happens_in_another_process_is_told_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(noticed, "tell", told.append)
+    messages: list[str] = []
+    monkeypatch.setattr(noticed, "tell", messages.append)
     monkeypatch.setattr(apart, "_wait_for_server", lambda: None)
     space: dict[str, Any] = {}
     exec(
@@ -97,7 +97,7 @@ def test_what_happens_in_another_process_is_told_here(monkeypatch: pytest.Monkey
         space,
     )
     assert apart.observed(run, _called, space["answer"]) > 0
-    assert told == ["sys._getframe"]
+    assert messages == ["sys._getframe"]
 
 
 def _called(answer: Callable[[], int]) -> int:

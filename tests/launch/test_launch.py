@@ -126,11 +126,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("what", "said"), WRONG)
-def test_what_cannot_be_is_said(what: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("what", "text"), WRONG)
+def test_what_cannot_be_is_said(what: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError) as error:
         plan(**what)
-    assert said in str(error.value)
+    assert text in str(error.value)
 
 
 @pytest.mark.parametrize("where", ["training-job", "studio"])
@@ -203,13 +203,13 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "said"), MISTAKES)
-def test_the_review_finds_a_mistake(path: str, value: Any, said: str) -> None:
+@pytest.mark.parametrize(("path", "value", "text"), MISTAKES)
+def test_the_review_finds_a_mistake(path: str, value: Any, text: str) -> None:
     plan_dict = json.loads(json.dumps(plan("ec2").as_dict()))
     assert review(plan_dict, 5) == ()
     spoil(plan_dict, path, value)
     result = review(plan_dict, 5)
-    assert any(said in item for item in result), result
+    assert any(text in item for item in result), result
 
 
 def test_the_review_holds_the_limit_and_the_length_of_a_job() -> None:
@@ -286,20 +286,20 @@ def test_a_small_quota_refuses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "text"),
     [
         ({"InstanceType": "trn1.2xlarge"}, "of which 8 are in use"),
         ({"InstanceType": "trn1.2xlarge", "InstanceMarketOptions": {"MarketType": "spot"}}, ""),
         ({"InstanceType": "trn3.48xlarge"}, "the course does not know all vCPUs"),
     ],
 )
-def test_what_others_run_counts_where_it_is_on_demand(more: dict, said: str) -> None:
+def test_what_others_run_counts_where_it_is_on_demand(more: dict, text: str) -> None:
     with account(vcpus=8) as ec2:
         image = ec2.describe_images()["Images"][0]["ImageId"]
         ec2.run_instances(ImageId=image, MinCount=1, MaxCount=1, **more)
         aws, planned = Session(REGION), plan("ec2", hours=0.5)
-        if said:
-            with pytest.raises(Refused, match=said):
+        if text:
+            with pytest.raises(Refused, match=text):
                 preflight.quota(aws, planned)
         else:
             preflight.quota(aws, planned)

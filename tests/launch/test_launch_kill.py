@@ -69,10 +69,10 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "launches.jsonl"
 
 
-def launched(clock: Clock, said: list[str] | None = None, hours: float = 0.5) -> starting.Outcome:
+def launched(clock: Clock, lines: list[str] | None = None, hours: float = 0.5) -> starting.Outcome:
     """One whole run of an instance."""
     planned = plan("ec2", hours=hours, run="testrun", owner="ada")
-    say = (said if said is not None else []).append
+    say = (lines if lines is not None else []).append
     return starting.start(AWS, planned, LIMIT, say, now=clock.now, sleep=clock.sleep)
 
 
@@ -333,7 +333,7 @@ def test_a_signal_at_a_start_on_sagemaker_leaves_nothing(
     fake = SageMaker()
     act = getattr(fake, operation)
 
-    def told(**request: object) -> dict:
+    def answer(**request: object) -> dict:
         if moment == "before":
             os.kill(os.getpid(), signal.SIGTERM)
         answer = act(**request)
@@ -341,7 +341,7 @@ def test_a_signal_at_a_start_on_sagemaker_leaves_nothing(
             os.kill(os.getpid(), signal.SIGTERM)
         return answer
 
-    setattr(fake, operation, told)
+    setattr(fake, operation, answer)
     outcome = on_sagemaker(fake, where)
     touched = operation.startswith("CreateTrainingJob") == (where == "training-job")
     assert outcome.why == ("signal SIGTERM" if touched else "its hours are over")

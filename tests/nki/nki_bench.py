@@ -130,9 +130,9 @@ def read(tile: Any) -> np.ndarray:
     return raw.astype(np.float32) if tile.dtype.kind == "float" else raw.copy()
 
 
-def same(found: np.ndarray, wanted: np.ndarray) -> None:
+def same(result: np.ndarray, wanted: np.ndarray) -> None:
     """Equal bit for bit, but for the kinds of NaN and the sign of zero."""
-    np.testing.assert_array_equal(found.reshape(np.shape(wanted)), wanted)
+    np.testing.assert_array_equal(result.reshape(np.shape(wanted)), wanted)
 
 
 def cycles(call: Callable[[], Any], target: str = "trn2") -> tuple[str, float]:

@@ -54,11 +54,11 @@ def kernel(x, w, row):
 """
 
 
-def row(value: float, found: float, *, held_out: bool = True, name: str = "it", **changes) -> Row:
+def row(value: float, result: float, *, held_out: bool = True, name: str = "it", **changes) -> Row:
     fields = {"ladder": "stairs", "busy": ("tensor",), "value": value, "unit": "ms", **changes}
     it = replace(EVERY["gemm-0"], id=name, **fields)
-    made = Figures(found, "tensor", 0, 0)
-    return Row(it, held_out, "as published", Figures(2 * found, "dma", 0, 0), made)
+    made = Figures(result, "tensor", 0, 0)
+    return Row(it, held_out, "as published", Figures(2 * result, "dma", 0, 0), made)
 
 
 def folder_with(tmp_path: Path, text: str) -> tuple[Path, texts.Published]:
@@ -117,9 +117,9 @@ def test_an_older_dialect_computes_what_it_says(tmp_path) -> None:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((2, 128, 256), np.float32)
     w, line = rng.standard_normal((128, 128), np.float32), np.ones((1, 256), np.float32)
-    (found,) = [nki.simulate(kernel)(x, w, line)]
+    (result,) = [nki.simulate(kernel)(x, w, line)]
     sums = np.einsum("km,nkj->nmj", w, 2 * x)
-    assert found == pytest.approx(np.exp((sums + 1) * 0.001), rel=1e-4)
+    assert result == pytest.approx(np.exp((sums + 1) * 0.001), rel=1e-4)
 
 
 def test_masks_cut_transfers_and_constants_are_set(tmp_path) -> None:
@@ -157,13 +157,13 @@ def test_whole_times_of_profiles_hold_what_passes_outside_of_the_kernel(tmp_path
 
 
 def test_errors_are_of_times_and_of_both_halves() -> None:
-    found = Accuracy((row(10, 11), row(10, 7), row(10, 12, held_out=False)))
-    assert found.errors("as_compiled", True) == pytest.approx([0.1, 0.3])
-    assert found.errors("as_written", False) == pytest.approx([1.4])
+    result = Accuracy((row(10, 11), row(10, 7), row(10, 12, held_out=False)))
+    assert result.errors("as_compiled", True) == pytest.approx([0.1, 0.3])
+    assert result.errors("as_written", False) == pytest.approx([1.4])
     assert row(50, 40, unit="%").error("as_compiled") == pytest.approx(0.25), "a longer time"
-    assert found.busiest("as_compiled", True) == (2, 2)
-    assert found.busiest("as_written", True) == (0, 2)
-    assert "as compiled, held out: 2 rows, median error 20.0%, worst 30.0% (it)" in repr(found)
+    assert result.busiest("as_compiled", True) == (2, 2)
+    assert result.busiest("as_written", True) == (0, 2)
+    assert "as compiled, held out: 2 rows, median error 20.0%, worst 30.0% (it)" in repr(result)
 
 
 def test_pairs_count_as_measured() -> None:
@@ -199,9 +199,9 @@ def test_far_rows_come_with_a_reason() -> None:
 
 
 def test_a_row_that_does_not_fit_is_no_error_as_written() -> None:
-    found = Accuracy((replace(row(10, 11), as_written=None),))
-    assert found.errors("as_written", True) == []
-    assert "as written these do not fit into the memories: it" in repr(found)
+    result = Accuracy((replace(row(10, 11), as_written=None),))
+    assert result.errors("as_written", True) == []
+    assert "as written these do not fit into the memories: it" in repr(result)
 
 
 def test_records_say_which_text_ran(tmp_path, monkeypatch) -> None:
@@ -217,8 +217,8 @@ def test_records_say_which_text_ran(tmp_path, monkeypatch) -> None:
 
 
 def test_every_published_row_has_a_recorded_estimate(capsys) -> None:
-    found = accuracy.recorded()
-    assert len(found.rows) == len(EVERY)
-    assert command.main(["--accuracy"]) == (1 if found.unmet() else 0)
+    result = accuracy.recorded()
+    assert len(result.rows) == len(EVERY)
+    assert command.main(["--accuracy"]) == (1 if result.unmet() else 0)
     shown = capsys.readouterr().out
     assert "as compiled, held out" in shown and "pairs in order" in shown

@@ -102,8 +102,8 @@ def test_floats_become_integers_to_nearest_even_and_saturate(name: str) -> None:
 @given(shapes, types, types, layouts, layouts, seeds)
 def test_a_copy_rounds_once(shape, from_, to, here, there, seed) -> None:
     x = drawn(seed, shape, from_)
-    found = result_of(nisa.tensor_copy, (shape, to, there), src=(x, from_, here))
-    same(found, x if from_ == to else stored(x, to))
+    result = result_of(nisa.tensor_copy, (shape, to, there), src=(x, from_, here))
+    same(result, x if from_ == to else stored(x, to))
 
 
 @pytest.mark.parametrize("engine", ("vector", "scalar", "gpsimd"))
@@ -124,8 +124,8 @@ def test_copies_of_one_type_keep_every_bit(engine: str, name: str) -> None:
 
 def test_integers_beyond_24_bits_lose_their_low_bits_on_the_way_to_another_type() -> None:
     x = np.array([[2**24 + 1, 2**31 - 1, -(2**31)]], np.int32)
-    found = result_of(nisa.tensor_copy, (x.shape, "uint32"), src=(x, "int32"))
-    assert found.tolist() == [[2**24, 2**31, 0]]
+    result = result_of(nisa.tensor_copy, (x.shape, "uint32"), src=(x, "int32"))
+    assert result.tolist() == [[2**24, 2**31, 0]]
 
 
 @pytest.mark.parametrize("name", ("uint8", "int16", "uint16", "uint32", "int32", "float32"))
@@ -137,8 +137,8 @@ def test_a_type_of_numpy_is_the_plain_type_of_that_name(name: str) -> None:
 def test_without_exact_rounding_floats_keep_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NKI_PRECISE_FP", "0")
     for name in ("bfloat16", "float16", "float8_e4m3", "tfloat32"):
-        found = result_of(nisa.memset, ((1, 1), name), value=1 / 3)
-        assert float(found[0, 0]) == float(np.float32(1 / 3)), name
+        result = result_of(nisa.memset, ((1, 1), name), value=1 / 3)
+        assert float(result[0, 0]) == float(np.float32(1 / 3)), name
 
 
 def test_types_are_names_that_can_be_copied() -> None:

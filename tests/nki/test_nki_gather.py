@@ -243,12 +243,12 @@ def test_local_gather_shares_indices_of_16_partitions(seed, lanes, columns, run,
 
 
 def test_local_gather_leaves_what_lies_behind_the_valid_indices() -> None:
-    found = result_of(
+    result = result_of(
         nisa.local_gather, (np.full((16, 16), 7.0), "float32"), num_valid_indices=5,
         src_buffer=(np.tile(np.arange(8.0), (16, 1)), "float32"),
         index=(np.full((16, 1), 3), "uint16"),
     )  # fmt: skip
-    assert found.tolist() == [[3.0] * 5 + [7.0] * 11] * 16
+    assert result.tolist() == [[3.0] * 5 + [7.0] * 11] * 16
 
 
 @settings(max_examples=30)
@@ -258,8 +258,8 @@ def test_nc_n_gather(seed, lanes, size, count, dtype) -> None:
     index = np.random.default_rng(seed).integers(0, size, (lanes, count))
 
     pair = {"data": (values, dtype), "indices": (index, "uint32")}
-    found = result_of(nisa.nc_n_gather, ((lanes, count), dtype), **pair)
-    same(found, np.take_along_axis(values, index, 1))
+    result = result_of(nisa.nc_n_gather, ((lanes, count), dtype), **pair)
+    same(result, np.take_along_axis(values, index, 1))
 
 
 def test_gathers_that_are_refused() -> None:

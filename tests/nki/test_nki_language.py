@@ -57,18 +57,18 @@ def wrong(words: str, function: Callable, *arrays: np.ndarray) -> None:
         applied(function, *arrays)
 
 
-def same(found: np.ndarray, right: np.ndarray, dtype: object = None) -> None:
+def same(result: np.ndarray, right: np.ndarray, dtype: object = None) -> None:
     """Equal after the one rounding to the type of the result."""
     with np.errstate(over="ignore"):
-        right = np.asarray(right).astype(dtype or found.dtype)
-    assert found.dtype == right.dtype and found.shape == right.shape
-    np.testing.assert_array_equal(found.astype(np.float64), right.astype(np.float64))
+        right = np.asarray(right).astype(dtype or result.dtype)
+    assert result.dtype == right.dtype and result.shape == right.shape
+    np.testing.assert_array_equal(result.astype(np.float64), right.astype(np.float64))
 
 
-def close(found: np.ndarray, right: np.ndarray, tolerance: float = 2e-6) -> None:
-    assert found.shape == right.shape
+def close(result: np.ndarray, right: np.ndarray, tolerance: float = 2e-6) -> None:
+    assert result.shape == right.shape
     np.testing.assert_allclose(
-        found.astype(np.float64), right, rtol=tolerance, atol=tolerance * max(1, abs(right).max())
+        result.astype(np.float64), right, rtol=tolerance, atol=tolerance * max(1, abs(right).max())
     )
 
 

@@ -176,7 +176,7 @@ def kernel_of(lines: list[str]) -> str:
     return f"{HEAD}@nki.jit\ndef kernel(x: nl.ndarray, n, bias=None):\n{body}\n"
 
 
-def found(source: str) -> list[tuple[str, int]]:
+def findings(source: str) -> list[tuple[str, int]]:
     return [(item.rule, item.line) for item in lint_source(source)]
 
 
@@ -190,7 +190,7 @@ def test_every_rule_is_tried() -> None:
 def test_a_rule_finds_what_it_names(rule: str) -> None:
     lines, _ = BODIES[rule]
     before = kernel_of([]).count("\n")
-    hit = {line - before for name, line in found(kernel_of(lines)) if name == rule}
+    hit = {line - before for name, line in findings(kernel_of(lines)) if name == rule}
     ends = [i + 1 for i, line in enumerate(lines) if not line.startswith((" ", "except", "def "))]
     if rule in ("loop-body", "loop-variable"):
         assert hit == {1}
@@ -203,29 +203,31 @@ def test_a_rule_finds_what_it_names(rule: str) -> None:
 @pytest.mark.parametrize("rule", BODIES)
 @pytest.mark.usefixtures("of_its_version")
 def test_a_rule_leaves_what_is_allowed(rule: str) -> None:
-    assert found(kernel_of(BODIES[rule][1])) == []
+    assert findings(kernel_of(BODIES[rule][1])) == []
 
 
 @pytest.mark.parametrize("rule", SIGNATURES)
 def test_signatures(rule: str) -> None:
     bad, good = SIGNATURES[rule]
-    assert {name for name, _ in found(f"{HEAD}@nki.jit\n{bad}\n")} == {rule}
-    assert found(f"{HEAD}@nki.jit\n{good}\n") == []
+    assert {name for name, _ in findings(f"{HEAD}@nki.jit\n{bad}\n")} == {rule}
+    assert findings(f"{HEAD}@nki.jit\n{good}\n") == []
 
 
 def test_options_of_jit() -> None:
     source = HEAD + "@nki.jit(mode='trace', platform_target='trn2')\ndef kernel(x): pass\n"
-    assert [rule for rule, _ in found(source)] == ["jit-option"] * 2
-    assert found(HEAD + "@nki.jit()\ndef kernel(x): pass\n") == []
+    assert [rule for rule, _ in findings(source)] == ["jit-option"] * 2
+    assert findings(HEAD + "@nki.jit()\ndef kernel(x): pass\n") == []
 
 
 def test_a_list_is_allowed_in_a_function_that_is_no_kernel_but_shared() -> None:
     source = HEAD + "def helper(t, sizes=[1]):\n    nisa.memset(t, 0)\n"
-    assert [rule for rule, _ in found(source)] == ["mutable-default"]
+    assert [rule for rule, _ in findings(source)] == ["mutable-default"]
 
 
 def test_functions_without_nki_are_not_read() -> None:
-    assert found("import numpy as np\ndef host(x):\n    return x if x is None else {1, 2}\n") == []
+    assert (
+        findings("import numpy as np\ndef host(x):\n    return x if x is None else {1, 2}\n") == []
+    )
 
 
 def test_a_finding_says_place_certainty_fix_and_page() -> None:
@@ -307,11 +309,11 @@ def test_in_0_7_python_may_do_what_python_can(monkeypatch: pytest.MonkeyPatch) -
     assert brought == {"unrolled-range"} and len(lifted) == 17
     for version, held in (("0.6", lifted), ("0.7", set())):
         monkeypatch.setenv("COURSE_NKI_API", version)
-        found = set()
+        results = set()
         for rule in RULES:
             if rule in BODIES:
-                found |= {item.rule for item in lint_source(kernel_of(BODIES[rule][0]))}
-        assert bool(found & lifted) == bool(held) and not found & lifted - held
+                results |= {item.rule for item in lint_source(kernel_of(BODIES[rule][0]))}
+        assert bool(results & lifted) == bool(held) and not results & lifted - held
     text = kernel_of(["for i in nl.affine_range(4): pass"])
     assert [item.rule for item in lint_source(text)] == ["unrolled-range"]
     (loop,) = lint_source(kernel_of(["for i in nl.dynamic_range(4): pass"]))

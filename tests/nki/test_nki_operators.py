@@ -44,15 +44,15 @@ def softplus(v: float) -> float:
     return max(v, 0) + math.log1p(math.exp(-abs(v)))
 
 
-def near(found: np.ndarray, wanted: np.ndarray, more: np.ndarray | float = 0.0) -> None:
+def near(result: np.ndarray, wanted: np.ndarray, more: np.ndarray | float = 0.0) -> None:
     """Within one rounding to FP32, plus what the reference itself may be off."""
-    assert found.dtype == np.float32
+    assert result.dtype == np.float32
     with np.errstate(invalid="ignore", over="ignore"):
         allowed = np.abs(wanted) * LESS * 1.001 + 2.0**-150 + more
         overflown = np.abs(wanted) >= 2.0**128 * (1 - LESS / 2)
-        ok = (np.abs(found - wanted) <= allowed) | (overflown & np.isinf(found))
-        ok |= np.isnan(wanted) & np.isnan(found)
-    assert ok.all(), list(zip(X[~ok][:5], found[~ok][:5], wanted[~ok][:5], strict=False))
+        ok = (np.abs(result - wanted) <= allowed) | (overflown & np.isinf(result))
+        ok |= np.isnan(wanted) & np.isnan(result)
+    assert ok.all(), list(zip(X[~ok][:5], result[~ok][:5], wanted[~ok][:5], strict=False))
 
 
 CLOSED = {

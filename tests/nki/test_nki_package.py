@@ -17,7 +17,7 @@ print(simulator.is_ours(), hasattr(nki, "simulate"))
 """
 
 
-def said(path: Path | None = None, program: str = SAY, **variables: str) -> str:
+def run(path: Path | None = None, program: str = SAY, **variables: str) -> str:
     """What a fresh Python prints that has `path` before everything else."""
     folders = [str(path)] if path else []
     environment = {k: v for k, v in os.environ.items() if k != "COURSE_NKI"} | variables
@@ -45,27 +45,27 @@ def placeholder(tmp_path: Path) -> Path:
 
 
 def test_where_there_is_none_ours_is_found() -> None:
-    assert "the course's simulator" in said() and said().endswith("True True\n")
+    assert "the course's simulator" in run() and run().endswith("True True\n")
 
 
 def test_the_official_package_wins_and_what_it_lacks_is_said(official: Path) -> None:
-    text = said(official)
+    text = run(official)
     assert "the official package" in text and "COURSE_NKI=course" in text
     assert text.endswith("False False\n")
 
 
 def test_ours_can_be_asked_for(official: Path) -> None:
-    text = said(official, COURSE_NKI="course")
+    text = run(official, COURSE_NKI="course")
     assert "placeholder" not in text and text.endswith("True True\n")
 
 
 def test_the_empty_placeholder_is_recognised_and_explained(placeholder: Path) -> None:
-    text = said(placeholder)
+    text = run(placeholder)
     assert "placeholder" in text and "pip uninstall nki" in text and text.endswith("True True\n")
 
 
 def test_a_check_says_that_it_needs_ours(official: Path) -> None:
-    text = said(
+    text = run(
         official,
         """
 from utils.labs import observe_case

@@ -22,8 +22,8 @@ from utils.nki.puzzles.references import REFERENCES
 from utils.nki.tool.__main__ import main
 from utils.nki.tool.failures import Refused
 
-IDS = [each.id for each in puzzles()]
-STEPS = sorted({each.step for each in puzzles()})
+IDS = [item.id for item in puzzles()]
+STEPS = sorted({item.step for item in puzzles()})
 RECORDS = [(name, key) for name, entries in mistakes.records().items() for key in entries]
 COPY = """\
 import nki
@@ -66,13 +66,13 @@ def judged(which: str, source: str, seed: int = 3) -> Verdict:
 
 
 def test_steps_have_four_puzzles_each_with_a_reference_hints_and_wrong_kernels() -> None:
-    assert Counter(each.step for each in puzzles()) == Counter({s: 4 for s in STEPS})
+    assert Counter(item.step for item in puzzles()) == Counter({s: 4 for s in STEPS})
     assert list(REFERENCES) == IDS and list(mistakes.records()) == IDS
     assert set(mistakes.RETURNS) <= set(IDS)
-    for each in puzzles():
-        assert len(each.hints) == 3 and len(mistakes.records()[each.id]) >= 2
-        assert each.best() is not None, "python -m utils.nki.puzzles.recording"
-        assert set(each.tiles) == {array.name for array in (*each.arguments, each.result)}
+    for item in puzzles():
+        assert len(item.hints) == 3 and len(mistakes.records()[item.id]) >= 2
+        assert item.best() is not None, "python -m utils.nki.puzzles.recording"
+        assert set(item.tiles) == {array.name for array in (*item.arguments, item.result)}
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -171,20 +171,20 @@ def test_all_refusals_have_a_meaning_and_none_is_unused() -> None:
 
 
 def test_hidden_cases_differ_from_check_to_check_and_begin_with_the_example() -> None:
-    each = puzzle("copy")
-    one, other = drawn(each), drawn(each)
+    item = puzzle("copy")
+    one, other = drawn(item), drawn(item)
     assert one[0] == other[0] == one[-1] and one[0].seed == 0
     assert {c.seed for c in one[1:-1]}.isdisjoint({c.seed for c in other[1:-1]})
     assert [case.timed for case in one].count(True) == 1
-    assert drawn(each, 1) == drawn(each, 1) != drawn(each, 2)
+    assert drawn(item, 1) == drawn(item, 1) != drawn(item, 2)
 
 
 def test_stars_follow_the_rule() -> None:
-    each = puzzle("column_sum")
-    best, bound = each.best(), each.bound().seconds
+    item = puzzle("column_sum")
+    best, bound = item.best(), item.bound().seconds
     assert best is not None and best > judging.AT_BOUND * bound
     times = (1.25 * bound, 1.09 * best, 1.11 * best, 1.99 * best, 2.01 * best)
-    assert [judging.stars_of(t, each) for t in times] == [3, 3, 2, 2, 1]
+    assert [judging.stars_of(t, item) for t in times] == [3, 3, 2, 2, 1]
 
 
 def test_the_picture_counts_tiles_of_the_largest_sizes() -> None:
@@ -195,26 +195,26 @@ def test_the_picture_counts_tiles_of_the_largest_sizes() -> None:
     assert "| 44" in picture.text(puzzle("ragged_relu"))
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
     status = main(["puzzle", *map(str, words)])
     return status, *capsys.readouterr()
 
 
 def test_the_command_lists_shows_checks_and_keeps_the_best(capsys, tmp_path, own_board) -> None:
     file = tmp_path / "mine.py"
-    status, out, _ = said(capsys, "show", "copy", "--stub")
+    status, out, _ = run(capsys, "show", "copy", "--stub")
     file.write_text(out)
     assert status == 0 and out == puzzle(1).stub()
-    assert said(capsys, "check", 1, file)[0] == 1 and not own_board.exists()
+    assert run(capsys, "check", 1, file)[0] == 1 and not own_board.exists()
     file.write_text(variant())
-    status, out, _ = said(capsys, "check", 1, file)
+    status, out, _ = run(capsys, "check", 1, file)
     assert status == 0 and "Stars: 3 of 3" in out and "Your best so far" in out
-    assert "Your best" not in said(capsys, "check", "copy", file)[1]
+    assert "Your best" not in run(capsys, "check", "copy", file)[1]
     kept = board.read().bests["copy"]
     assert kept.stars == 3 and kept.attempts == 2
-    assert "***" in said(capsys, "list")[1] and f"3 of {3 * len(IDS)}" in said(capsys, "board")[1]
-    assert "Hint 2" in said(capsys, "show", 2, "--hint", 2)[1]
-    assert "did you mean softmax" in said(capsys, "show", "softmx")[2]
+    assert "***" in run(capsys, "list")[1] and f"3 of {3 * len(IDS)}" in run(capsys, "board")[1]
+    assert "Hint 2" in run(capsys, "show", 2, "--hint", 2)[1]
+    assert "did you mean softmax" in run(capsys, "show", "softmx")[2]
 
 
 def test_programs_send_and_read_json_that_the_schema_describes(capsys, monkeypatch) -> None:
@@ -224,7 +224,7 @@ def test_programs_send_and_read_json_that_the_schema_describes(capsys, monkeypat
         os.close(write)
         with open(read) as stdin:
             monkeypatch.setattr(sys, "stdin", stdin)
-            return said(capsys, "check", *words, "--json")
+            return run(capsys, "check", *words, "--json")
 
     status, out, _ = sent(json.dumps({"puzzle": "copy", "source": variant()}))
     verdict = msgspec.json.decode(out, type=Verdict)
@@ -236,14 +236,14 @@ def test_programs_send_and_read_json_that_the_schema_describes(capsys, monkeypat
     status, _, error = sent("{}")
     assert status == 2 and "puzzle" in error
     assert "the command names puzzle 2" in sent('{"puzzle": 1, "source": ""}', 2)[2]
-    schemas = json.loads(said(capsys, "schema", "--json")[1])
+    schemas = json.loads(run(capsys, "schema", "--json")[1])
     assert set(schemas["verdict"]["$defs"]["Verdict"]["properties"]) == set(
         Verdict.__struct_fields__
     )
-    tasks = json.loads(said(capsys, "list", "--json")[1])
+    tasks = json.loads(run(capsys, "list", "--json")[1])
     assert [task["id"] for task in tasks] == IDS and "hints" not in tasks[0]
-    assert json.loads(said(capsys, "show", "copy", "--json", "--hint", 1)[1])["hints"]
-    assert json.loads(said(capsys, "board", "--json")[1])["copy"]["stars"] == 3
+    assert json.loads(run(capsys, "show", "copy", "--json", "--hint", 1)[1])["hints"]
+    assert json.loads(run(capsys, "board", "--json")[1])["copy"]["stars"] == 3
 
 
 def test_a_kernel_that_ends_its_process_is_refused() -> None:

@@ -118,8 +118,8 @@ def test_bounds_of_segments_are_where_they_begin_and_end(runs) -> None:
     ids = np.array([number for number, times in runs for _ in range(times)], np.int32)
 
     place = ((1, 2, len(ids)), "float32")
-    found = result_of(nisa.sequence_bounds, place, segment_ids=(ids[None], "int32"))
-    for place, (first, end) in enumerate(found[0].T.astype(int).tolist()):
+    result = result_of(nisa.sequence_bounds, place, segment_ids=(ids[None], "int32"))
+    for place, (first, end) in enumerate(result[0].T.astype(int).tolist()):
         if ids[place] == 0:
             assert (first, end) == (len(ids), -1)
             continue

@@ -137,9 +137,9 @@ def flat(value):
     return [value] if isinstance(value, np.ndarray) else []
 
 
-def equal(found, wanted) -> None:
-    assert len(found) == len(wanted)
-    for one, two in zip(found, wanted, strict=True):
+def equal(result, wanted) -> None:
+    assert len(result) == len(wanted)
+    for one, two in zip(result, wanted, strict=True):
         assert one.dtype == two.dtype and one.shape == two.shape
         assert one.tobytes() == two.tobytes()
 

@@ -39,10 +39,10 @@ def given_to(value):
     return placed(value, "float32") if isinstance(value, np.ndarray) else value
 
 
-def near(found: np.ndarray, wanted: np.ndarray, to: str, slack: np.ndarray | float) -> None:
+def near(result: np.ndarray, wanted: np.ndarray, to: str, slack: np.ndarray | float) -> None:
     """Between what `to` holds of wanted - slack and of wanted + slack: rounding is monotonic."""
     low, high = stored(wanted - slack, to), stored(wanted + slack, to)
-    assert ((low <= found) & (found <= high) | (np.isnan(found) & np.isnan(low))).all()
+    assert ((low <= result) & (result <= high) | (np.isnan(result) & np.isnan(low))).all()
 
 
 def small(x: np.ndarray) -> np.ndarray:
@@ -106,8 +106,8 @@ def test_activation(shape, from_, to, here, there, op, scale_kind, bias_kind, se
 def test_every_documented_function_runs_inside_its_range(name: str) -> None:
     x = np.linspace(0.01, 1.5, 64, dtype=np.float32).reshape(2, 32)
 
-    found = result_of(nisa.activation, (x.shape, "float32"), op=token(name), data=(x, "float32"))
-    same(found, token(name).meaning(x))
+    result = result_of(nisa.activation, (x.shape, "float32"), op=token(name), data=(x, "float32"))
+    same(result, token(name).meaning(x))
     assert cycles(lambda: nisa.activation(t(), op=token(name), data=t()))[0] == "scalar"
 
 
@@ -239,7 +239,7 @@ def test_activate2(op0: str, op1: str, reverse0: bool, reverse1: bool) -> None:
     x = drawn(4, (8, 10), "bfloat16")
     column = drawn(5, (8, 1), "float32")
 
-    found = result_of(
+    result = result_of(
         nisa.activate2, (x.shape, "float32"), "trn3", op=nl.relu, data=(x, "bfloat16"),
         imm0=(column, "float32"), imm1=0.5, op0=token(op0), op1=token(op1), reverse0=reverse0,
         reverse1=reverse1,
@@ -249,7 +249,7 @@ def test_activate2(op0: str, op1: str, reverse0: bool, reverse1: bool) -> None:
     for name, value, reverse in ((op0, once(column), reverse0), (op1, 0.5, reverse1)):
         if name != "bypass":
             made = once(do[name](value, made) if reverse else do[name](made, value))
-    same(found, np.maximum(made, 0))
+    same(result, np.maximum(made, 0))
 
 
 def test_activate2_has_slopes_and_five_reductions() -> None:
@@ -301,7 +301,7 @@ def test_tensor_reduce(shape, from_, to, here, there, op, count, negate, keepdim
     kept = shape[: axes[0]] + ((1,) * len(axes) if keepdims else ())
     kept = kept if len(kept) > 1 else (*kept, 1)
 
-    found = result_of(
+    result = result_of(
         nisa.tensor_reduce, (kept, to, there), op=token(op), data=(x, from_, here), negate=negate,
         keepdims=keepdims, axis=axes[0] if len(axes) == 1 else axes,
     )  # fmt: skip
@@ -311,7 +311,7 @@ def test_tensor_reduce(shape, from_, to, here, there, op, count, negate, keepdim
     size = np.abs(wide).sum(axis=axes) if op == "add" else np.abs(made)
     slack = (n + 1) * 2.0**-24 * size if op in ("add", "multiply") else np.zeros(made.shape)
     sign = -1 if negate else 1
-    near(found.reshape(made.shape), sign * made, to, slack)
+    near(result.reshape(made.shape), sign * made, to, slack)
 
 
 def test_reductions_of_bits() -> None:
@@ -319,8 +319,8 @@ def test_reductions_of_bits() -> None:
 
     for name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
         more = {"op": token(name), "data": (x, "uint32"), "axis": 2}
-        found = result_of(nisa.tensor_reduce, ((4, 3), "uint32"), **more)
-        same(found, getattr(np, name).reduce(x, axis=2))
+        result = result_of(nisa.tensor_reduce, ((4, 3), "uint32"), **more)
+        same(result, getattr(np, name).reduce(x, axis=2))
 
 
 def test_rules_of_tensor_reduce() -> None:
@@ -498,11 +498,11 @@ def test_rules_of_tensor_scalar_cumulative() -> None:
     refused(lambda: call(op0=nl.square), "nl.square")
     refused(lambda: call(imm1=1.0), "imm1 is 1.0", "load_reduce")
     refused(lambda: call(reduce_cmd=cmd.load_reduce), "imm1 is None")
-    found = result_of(
+    result = result_of(
         nisa.tensor_scalar_cumulative, ((1, 3), "float32"), src=(np.ones((1, 3)), "float32"),
         op0=nl.multiply, op1=nl.add, imm0=2.0, imm1=5.0, reduce_cmd=cmd.load_reduce,
     )  # fmt: skip
-    assert found.tolist() == [[7.0, 9.0, 11.0]]
+    assert result.tolist() == [[7.0, 9.0, 11.0]]
 
 
 def test_exponential() -> None:

@@ -63,19 +63,19 @@ def index(pattern, offset: int, multiplier: int, rows: int) -> np.ndarray:
 def test_iota_writes_the_pattern(pattern, offset, multiplier, rows, dtype) -> None:
     shape = (rows, *(count for _, count in pattern))
     more = {"pattern": pattern, "offset": offset, "channel_multiplier": multiplier}
-    found = result_of(nisa.iota, (shape, dtype), **more)
+    result = result_of(nisa.iota, (shape, dtype), **more)
     wanted = index(pattern, offset, multiplier, rows)
     if dtype in ("int32", "int8", "uint16"):
         limits = np.iinfo(dtype)
         wanted = np.clip(wanted, limits.min, limits.max)
     else:
         wanted = stored(wanted.astype(np.float32), dtype)
-    same(found, wanted.reshape(shape))
+    same(result, wanted.reshape(shape))
 
 
 def test_iota_keeps_integers_that_fp32_does_not() -> None:
-    found = result_of(nisa.iota, ((2, 3), "int32"), pattern=[[1, 3]], offset=2**24)
-    assert found.tolist() == [[2**24, 2**24 + 1, 2**24 + 2]] * 2
+    result = result_of(nisa.iota, ((2, 3), "int32"), pattern=[[1, 3]], offset=2**24)
+    assert result.tolist() == [[2**24, 2**24 + 1, 2**24 + 2]] * 2
 
 
 @settings(max_examples=60)
@@ -88,23 +88,23 @@ def test_affine_select_keeps_where_the_index_compares(
     shape = (rows, math.prod(count for _, count in pattern))
     values = drawn(seed, shape, dtype)
 
-    found = result_of(
+    result = result_of(
         nisa.affine_select, (shape, into), pattern=pattern, channel_multiplier=multiplier,
         on_true_tile=(values, dtype, data.draw(on_sbuf)), on_false_value=value,
         cmp_op=getattr(nl, name), offset=offset,
     )  # fmt: skip
     kept = COMPARE[name](index(pattern, offset, multiplier, rows), 0)
-    same(found, stored(np.where(kept, values, np.float32(value)), into))
+    same(result, stored(np.where(kept, values, np.float32(value)), into))
 
 
 def test_a_causal_mask_in_one_line_of_numpy() -> None:
     values = drawn(3, (128, 64), "float32")
-    found = result_of(
+    result = result_of(
         nisa.affine_select, ((128, 64), "float32"), pattern=[[-1, 64]], channel_multiplier=1,
         on_true_tile=(values, "float32"), on_false_value=-9984.0, cmp_op=nl.greater_equal,
     )  # fmt: skip
     rows, columns = np.ogrid[:128, :64]
-    same(found, np.where(rows >= columns, values, np.float32(-9984.0)))
+    same(result, np.where(rows >= columns, values, np.float32(-9984.0)))
 
 
 BAD_PATTERNS = [
@@ -199,19 +199,19 @@ def test_tensor_copy_predicated_leaves_the_rest(seed, shape, dtype, mask, layout
     before, new = drawn(seed, shape, dtype), drawn(seed + 1, shape, dtype)
     holds = np.random.default_rng(seed).integers(0, 3, shape)
 
-    found = result_of(
+    result = result_of(
         nisa.tensor_copy_predicated, (before, dtype, layout), src=(new, dtype),
         predicate=(holds, mask), reverse_pred=reverse,
     )  # fmt: skip
-    same(found, np.where((holds != 0) != reverse, new, before))
+    same(result, np.where((holds != 0) != reverse, new, before))
 
 
 def test_predicates_and_numbers() -> None:
     tile = lambda dtype="float32", where="plain": empty((4, 8), dtype, where)  # noqa: E731
 
     where = {"predicate": (np.tri(4, 8), "uint8")}
-    found = result_of(nisa.tensor_copy_predicated, (np.ones((4, 8)), "bfloat16"), src=0.3, **where)
-    same(found, np.where(np.tri(4, 8), stored(np.float32(0.3), "bfloat16"), np.float32(1)))
+    result = result_of(nisa.tensor_copy_predicated, (np.ones((4, 8)), "bfloat16"), src=0.3, **where)
+    same(result, np.where(np.tri(4, 8), stored(np.float32(0.3), "bfloat16"), np.float32(1)))
     copy = nisa.tensor_copy_predicated
     refused(lambda: copy(tile(), tile("bfloat16"), tile("uint8")), "bfloat16", "float32")
     refused(lambda: copy(tile(), tile(), tile("int32")), "predicate is int32", "uint8")
@@ -301,8 +301,8 @@ def test_partition_reduce_is_refused_with_a_faster_way() -> None:
     )
     data = (np.array([[1, 2], [4, 2]]), "int32")
     place = ((1, 2), "int32")
-    found = result_of(nisa.tensor_partition_reduce, place, op=nl.bitwise_or, data=data)
-    assert found.tolist() == [[5, 2]]
+    result = result_of(nisa.tensor_partition_reduce, place, op=nl.bitwise_or, data=data)
+    assert result.tolist() == [[5, 2]]
 
 
 def test_costs_are_those_of_the_pages() -> None:

@@ -23,7 +23,7 @@ SHAPE = ("--shape", "128x512:bfloat16")
 assert instructions
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
     """Exit status, stdout and stderr of the command."""
     status = main([str(word) for word in words])
     return status, *capsys.readouterr()
@@ -31,7 +31,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, 
 
 def test_a_profile_is_text_a_trace_and_a_record(capsys, tmp_path) -> None:
     trace, record = tmp_path / "t.json", tmp_path / "r.json"
-    status, out, _ = said(
+    status, out, _ = run(
         capsys, "profile", f"{FILE}::scaled", *SHAPE, "--arg", "width=256",
         "--perfetto", trace, "--record", record,
     )  # fmt: skip
@@ -63,15 +63,15 @@ def test_what_cannot_be_done_is_said_with_a_status(
     words, status, text, capsys, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found, _, err = said(capsys, *words)
-    assert found == status and text in err, err
+    result, _, err = run(capsys, *words)
+    assert result == status and text in err, err
 
 
 def test_a_wrong_or_missing_shape_says_how_to_write_one(capsys) -> None:
     with pytest.raises(SystemExit, match="2"):
-        said(capsys, "profile", f"{FILE}::scaled", "--shape", "4xx")
+        run(capsys, "profile", f"{FILE}::scaled", "--shape", "4xx")
     assert "'4xx' is no shape; write sizes and a type" in capsys.readouterr().err
-    status, _, err = said(capsys, "profile", f"{FILE}::scaled")
+    status, _, err = run(capsys, "profile", f"{FILE}::scaled")
     assert status == 1 and "missing a required argument: 'x'" in err
     assert "--shape gives an array" in err
 
@@ -105,14 +105,14 @@ def test_a_file_is_checked_with_lines(text, status, message, capsys, tmp_path) -
     file = tmp_path / "kernel.py"
     file.write_text(text)
     what = f"{file}::k" if "raise" in text else file
-    found, out, err = said(capsys, "check", what)
-    assert found == status and message in out + err
+    result, out, err = run(capsys, "check", what)
+    assert result == status and message in out + err
 
 
 def test_a_check_runs_a_kernel_under_all_rules(capsys) -> None:
-    status, out, _ = said(capsys, "check", f"{FILE}::scaled", *SHAPE)
+    status, out, _ = run(capsys, "check", f"{FILE}::scaled", *SHAPE)
     assert "scaled: ran under all rules" in out
-    status, out, _ = said(capsys, "check", f"{FILE}::scaled", *SHAPE, "--arg", "width=300")
+    status, out, _ = run(capsys, "check", f"{FILE}::scaled", *SHAPE, "--arg", "width=300")
     assert status == 1 and "Fix:" in out and f"{FILE}:" in out
 
 
@@ -123,39 +123,39 @@ def test_an_older_version_has_its_rules(capsys, tmp_path, monkeypatch) -> None:
         "import nki\nimport nki.language as nl\n\n\n@nki.jit\ndef kernel(x):\n"
         "    for i in nl.affine_range(2):\n        assert x is not None\n    return x\n"
     )
-    status, out, _ = said(capsys, "check", file)
+    status, out, _ = run(capsys, "check", file)
     assert status == 1 and "under a name that is deprecated" in out and "is not None" not in out
-    status, out, _ = said(capsys, "check", file, "--api", "0.6")
+    status, out, _ = run(capsys, "check", file, "--api", "0.6")
     assert status == 1 and "deprecated" not in out and "is not None" in out
     with pytest.raises(SystemExit):
-        said(capsys, "--api", "0.9", "check", file)
+        run(capsys, "--api", "0.9", "check", file)
 
 
 def test_two_kernels_are_compared_by_value_time_and_traffic(capsys, tmp_path) -> None:
     pair = (f"{FILE}::scaled", f"{FILE}::wide_is_wrong")
-    status, out, _ = said(capsys, "compare", *pair, *SHAPE)
+    status, out, _ = run(capsys, "compare", *pair, *SHAPE)
     assert status == 0 and "values: equal" in out and "1.000" in out
-    status, out, _ = said(capsys, "compare", *pair, *SHAPE, "--arg", "width=512")
+    status, out, _ = run(capsys, "compare", *pair, *SHAPE, "--arg", "width=512")
     assert status == 1 and "values: different" in out and "elements are off" in out
 
 
 def test_two_records_are_compared(capsys, tmp_path) -> None:
     for width in (128, 512):
-        said(
+        run(
             capsys, "profile", f"{FILE}::scaled", *SHAPE, "--arg", f"width={width}",
             "--record", tmp_path / f"{width}.json",
         )  # fmt: skip
-    status, out, _ = said(capsys, "compare", tmp_path / "128.json", tmp_path / "512.json")
+    status, out, _ = run(capsys, "compare", tmp_path / "128.json", tmp_path / "512.json")
     assert status == 0 and "0.250" in out and "values: not compared" in out
     text = (tmp_path / "128.json").read_text()
     (tmp_path / "bad.json").write_text(text.replace("uncertainty", "certainty"))
-    status, _, err = said(capsys, "compare", tmp_path / "bad.json", tmp_path / "512.json")
+    status, _, err = run(capsys, "compare", tmp_path / "bad.json", tmp_path / "512.json")
     assert status == 2 and "certainty" in err
 
 
 def test_the_reference_has_every_instruction_and_every_published_row(capsys, tmp_path) -> None:
     out = tmp_path / "reference.md"
-    assert said(capsys, "docs", out)[0] == 0
+    assert run(capsys, "docs", out)[0] == 0
     text = out.read_text()
     for name, spec in TABLE.items():
         assert f"\n## {name}\n" in text and spec.cost_source in text
@@ -211,7 +211,7 @@ def test_a_page_is_whole_in_a_browser(capsys, tmp_path) -> None:
     text = FILE.read_text().replace("op0=nl.multiply,", "op0=nl.multiply, name='<b>&',", 1)
     source.write_text(text)
     out = tmp_path / "p.html"
-    assert said(capsys, "profile", f"{source}::scaled", *SHAPE, "--html", out)[0] == 0
+    assert run(capsys, "profile", f"{source}::scaled", *SHAPE, "--html", out)[0] == 0
     assert "<b>&" not in out.read_text()
     with launched() as browser:
         for width, scheme in ((390, "light"), (1280, "dark")):

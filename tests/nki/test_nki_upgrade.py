@@ -80,8 +80,8 @@ def made(text: str, name: str = "kernel"):
 def test_a_masked_softmax_gives_what_numpy_gives(rows) -> None:
     x = np.random.default_rng(rows).standard_normal((rows, 40)).astype(np.float32)
     e = np.exp(x - x.max(1, keepdims=True))
-    found = nki.simulate(made(SOFTMAX))(x)
-    np.testing.assert_allclose(found, e / e.sum(1, keepdims=True), rtol=1e-5)
+    result = nki.simulate(made(SOFTMAX))(x)
+    np.testing.assert_allclose(result, e / e.sum(1, keepdims=True), rtol=1e-5)
 
 
 def test_a_product_with_blocks_and_sums_gives_what_numpy_gives() -> None:
@@ -212,13 +212,13 @@ def test_public_kernels_go_as_recorded() -> None:
         result = upgraded((TRIALS["head"] if it.candidate is not None else "") + text)
         place: dict = {"__name__": "upgraded"}
         exec(compile(result.source, name, "exec"), place)
-        found = "runs"
+        value = "runs"
         try:
             with capacity.spilling():
                 launch.run(place[it.function], tuple(it.given()), it.arguments)
         except NkiValidationError:
-            found = "refused"
-        counts = {"edits": len(result.edits), "left": len(result.remarks), "result": found}
+            value = "refused"
+        counts = {"edits": len(result.edits), "left": len(result.remarks), "result": value}
         assert counts == {key: wanted[key] for key in counts}, name
 
 

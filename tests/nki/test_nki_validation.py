@@ -51,8 +51,8 @@ IT = Measurement(
 )
 
 
-def against(found: float, engine: str = "tensor", **changes) -> Comparison:
-    return Comparison(replace(IT, **changes), Estimate(found, engine, {engine: 99.0}))
+def against(result: float, engine: str = "tensor", **changes) -> Comparison:
+    return Comparison(replace(IT, **changes), Estimate(result, engine, {engine: 99.0}))
 
 
 @every

@@ -59,8 +59,8 @@ def test_tensor_tensor(shape, type1, type2, to, at1, at2, at, op, seed) -> None:
         at1 = at2 = "shifted"
     a, b = drawn(seed, shape, type1), drawn(seed + 1, shape, type2)
     pair = {"data1": (a, type1, at1), "data2": (b, type2, at2)}
-    found = result_of(nisa.tensor_tensor, (shape, to, at), op=token(op), **pair)
-    same(found, stored(two(op, rows_of(a), rows_of(b)).reshape(shape), to))
+    result = result_of(nisa.tensor_tensor, (shape, to, at), op=token(op), **pair)
+    same(result, stored(two(op, rows_of(a), rows_of(b)).reshape(shape), to))
 
 
 def test_a_column_repeated_by_a_view_and_a_tile_that_is_both_input_and_output() -> None:
@@ -129,13 +129,13 @@ def test_bits_of_pairs(op: str, name: str) -> None:
         b = rng.integers(limits.min, limits.max, (8, 40), name, endpoint=True)
 
     pair = {"data1": (a, name), "data2": (b, name, "stepped")}
-    found = result_of(nisa.tensor_tensor, (a.shape, name), op=token(op), **pair)
+    result = result_of(nisa.tensor_tensor, (a.shape, name), op=token(op), **pair)
     mask = 2**limits.bits - 1
     do = {"bitwise_and": int.__and__, "bitwise_or": int.__or__, "bitwise_xor": int.__xor__,
           "left_shift": int.__lshift__, "right_shift": int.__rshift__}[op]  # fmt: skip
     pairs = zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)
     wanted = [do(int(x) & mask, int(y) & mask if "shift" not in op else y) & mask for x, y in pairs]
-    assert (found.ravel().astype(np.int64) & mask).tolist() == wanted
+    assert (result.ravel().astype(np.int64) & mask).tolist() == wanted
 
 
 def test_power_runs_on_gpsimd() -> None:
@@ -181,7 +181,7 @@ def test_tensor_scalar(
     first = an_operand(kind0, seed + 1, shape[0])
     second = an_operand(kind1, seed + 2, shape[0]) if op1 else None
 
-    found = result_of(
+    result = result_of(
         nisa.tensor_scalar, (shape, to, there), data=(x, from_, here), op0=token(op0),
         operand0=operand(first), reverse0=reverse0, op1=op1 and token(op1),
         operand1=operand(second, "psum"), reverse1=reverse1,
@@ -189,7 +189,7 @@ def test_tensor_scalar(
     made = two(op0, rows_of(x), once(first), reverse0)
     if op1:
         made = two(op1, made, once(second), reverse1)
-    same(found, stored(made.reshape(shape), to))
+    same(result, stored(made.reshape(shape), to))
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -198,8 +198,8 @@ def test_tensor_scalar_with_operators_of_one_value(name: str) -> None:
 
     more = {"data": (x, "float32"), "op0": token(name), "op1": nl.add, "operand1": 1.0}
     for operand in (None, 0, 0.0):
-        found = result_of(nisa.tensor_scalar, (x.shape, "bfloat16"), operand0=operand, **more)
-        same(found, stored(once(once(UNARY[name](rows_of(x))) + 1), "bfloat16"))
+        result = result_of(nisa.tensor_scalar, (x.shape, "bfloat16"), operand0=operand, **more)
+        same(result, stored(once(once(UNARY[name](rows_of(x))) + 1), "bfloat16"))
     refused(
         lambda: nisa.tensor_scalar(t(), t(), op0=token(name), operand0=2.0),
         "operand0 is 2.0", "no second operand",
@@ -231,11 +231,11 @@ def test_tensor_scalar_on_bits(name: str) -> None:
     column = np.array([[1], [3], [7], [15]], name)
 
     place, data = (x.shape, name), (x, name)
-    found = result_of(
+    result = result_of(
         nisa.tensor_scalar, place, data=data, op0=nl.bitwise_and, operand0=(column, name),
         op1=nl.left_shift, operand1=2,
     )  # fmt: skip
-    same(found, ((x.astype(np.int64) & column) << 2).astype(name))
+    same(result, ((x.astype(np.int64) & column) << 2).astype(name))
     same(result_of(nisa.tensor_scalar, place, data=data, op0=nl.invert, operand0=None), ~x)
 
 
@@ -247,13 +247,13 @@ def test_scalar_tensor_tensor(
     x, y = drawn(seed, shape, from_), drawn(seed + 1, shape, other)
     first = an_operand(kind, seed + 2, shape[0])
 
-    found = result_of(
+    result = result_of(
         nisa.scalar_tensor_tensor, (shape, to, there), data=(x, from_, here), op0=token(op0),
         operand0=operand(first), op1=token(op1), operand1=(y, other, "stepped"), reverse0=reverse0,
         reverse1=reverse1,
     )  # fmt: skip
     made = two(op0, rows_of(x), once(first), reverse0)
-    same(found, stored(two(op1, made, rows_of(y), reverse1).reshape(shape), to))
+    same(result, stored(two(op1, made, rows_of(y), reverse1).reshape(shape), to))
 
 
 @settings(max_examples=60)
@@ -265,7 +265,7 @@ def test_tensor_tensor_scan(
     x, y = drawn(seed, shape, from_, 0.9), drawn(seed + 1, shape, from_)
     start = an_operand(kind, seed + 2, shape[0])
 
-    found = result_of(
+    result = result_of(
         nisa.tensor_tensor_scan, (shape, to), data0=(x, from_, here), data1=(y, from_),
         initial=operand(start), op0=token(op0), op1=token(op1), reverse0=reverse0,
         reverse1=reverse1,
@@ -274,7 +274,7 @@ def test_tensor_tensor_scan(
     state, made = np.broadcast_to(once(start), (shape[0], 1))[:, 0], np.empty(a.shape)
     for i in range(a.shape[1]):
         state = made[:, i] = two(op1, two(op0, a[:, i], state, reverse0), b[:, i], reverse1)
-    same(found, stored(made.reshape(shape), to))
+    same(result, stored(made.reshape(shape), to))
 
 
 # ---- moves, fills, random ------------------------------------------------------------------------
@@ -289,12 +289,12 @@ def test_nc_stream_shuffle(partitions, columns, mask, type_, seed) -> None:
     x, before = drawn(seed, (rows, columns), type_), drawn(seed + 1, (partitions, columns), type_)
 
     pair = {"dst": (before, type_), "src": (x, type_)}
-    found = result_of(nisa.nc_stream_shuffle, shuffle_mask=mask, **pair)
+    result = result_of(nisa.nc_stream_shuffle, shuffle_mask=mask, **pair)
     wanted = before.copy()
     for i in range(partitions):
         if mask[i % 32] != 255:
             wanted[i] = x[i // 32 * 32 + mask[i % 32]]
-    same(found, wanted)
+    same(result, wanted)
 
 
 def test_one_row_spreads_over_a_quadrant_and_a_shuffle_works_in_place() -> None:
@@ -330,8 +330,8 @@ def test_shuffles_obey_their_rules() -> None:
 @pytest.mark.parametrize("name", sorted(NUMPY))
 def test_memset(name: str) -> None:
     for value in (0, 1, 3.0, True, np.float32(2), np.int64(5)):
-        found = result_of(nisa.memset, ((4, 6), name, "stepped"), value=value)
-        assert (found == int(value)).all()
+        result = result_of(nisa.memset, ((4, 6), name, "stepped"), value=value)
+        assert (result == int(value)).all()
 
 
 def test_fills_take_turns_and_psum_is_filled_by_gpsimd() -> None:
@@ -393,9 +393,9 @@ def test_dropout_keeps_or_zeroes() -> None:
 @given(shapes, floats, floats, layouts, seeds)
 def test_reciprocal(shape, from_, to, here, seed) -> None:
     x = drawn(seed, shape, from_)
-    found = result_of(nisa.reciprocal, (shape, to), data=(x, from_, here))
+    result = result_of(nisa.reciprocal, (shape, to), data=(x, from_, here))
     with np.errstate(all="ignore"):
-        same(found, stored(once(1 / rows_of(x)).reshape(shape), to))
+        same(result, stored(once(1 / rows_of(x)).reshape(shape), to))
 
 
 # ---- rules -----------------------------------------------------------------------------------

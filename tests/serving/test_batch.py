@@ -80,7 +80,7 @@ def outcome(out: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
         ]
         for kind in ("results", "aside")
     }  # fmt: skip
-    ids = Counter(entry["id"] for found in entries.values() for entry in found)
+    ids = Counter(entry["id"] for result in entries.values() for entry in result)
     assert set(ids.values()) <= {1}
     return (
         {entry["id"]: entry["result"] for entry in entries["results"]},
@@ -188,9 +188,9 @@ def test_the_same_on_s3_and_on_a_file_system_of_fsspec(tmp_path, scheme, kills):
 def test_items_that_fail_or_kill_their_process_are_set_aside_and_no_other_is_lost(tmp_path):
     poison = {"p1": "poison", "p2": "raises", "p3": "nan", "u": "unlucky"}
     written(tmp_path, ITEMS | poison)
-    said: list[str] = []
+    texts: list[str] = []
     with batch.Processes(made(tmp_path), 2) as pool:
-        report = batch.run(job(tmp_path), pool, said.append)
+        report = batch.run(job(tmp_path), pool, texts.append)
     results, reasons = outcome(tmp_path / "out")
     assert results == EXPECTED | {"u": "UNLUCKY"}
     assert reasons.pop("p3").startswith("ValueError: Out of range float values")
@@ -200,7 +200,7 @@ def test_items_that_fail_or_kill_their_process_are_set_aside_and_no_other_is_los
     }
     assert (report.computed, report.results, report.aside) == (44, 41, 3)
     # The poisonous item in its shard and three times alone, the unlucky one in the other half.
-    assert sum("the worker ended with SIGKILL" in line for line in said) == 5
+    assert sum("the worker ended with SIGKILL" in line for line in texts) == 5
     # Once more, after the model was corrected.
     again = batch.Job(**{**vars(job(tmp_path)), "again": True})
     (tmp_path / "model.py").write_text("def make(*_):\n    return lambda _, texts: texts\n")
@@ -218,7 +218,7 @@ def test_workers_of_a_scheduler_are_killed_and_nothing_is_lost_or_doubled(
     # Dask gives a task out four times by default; a worker takes seconds to start.
     monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
     written(tmp_path, ITEMS | poison | {"u": "unlucky"})
-    said: list[str] = []
+    texts: list[str] = []
     root = Path(jobs.__file__).parents[3]
     with process("scheduler", "--host", "127.0.0.1", "--port", "0") as scheduler:
         assert scheduler.stderr is not None
@@ -226,11 +226,11 @@ def test_workers_of_a_scheduler_are_killed_and_nothing_is_lost_or_doubled(
         with process("worker", address, "--nthreads", "1", "--nworkers", "2", paths=root):
             with batch.connected(made(tmp_path), address) as pool:
                 pool.client.wait_for_workers(2, timeout=60)
-                batch.run(job(tmp_path), pool, said.append)
+                batch.run(job(tmp_path), pool, texts.append)
     results, reasons = outcome(tmp_path / "out")
     assert results == EXPECTED | {"u": "UNLUCKY"}
     assert list(reasons) == list(poison) and all("KilledWorker" in r for r in reasons.values())
-    assert any("KilledWorker" in line for line in said)
+    assert any("KilledWorker" in line for line in texts)
 
 
 BAD = {
@@ -257,9 +257,12 @@ BAD = {
 def test_every_row_is_an_item_or_has_a_reason_or_a_note(tmp_path, name):
     data, ids, reasons, notes = BAD[name]
     (tmp_path / name).write_bytes(data)
-    found = table.read(str(tmp_path / name))
-    assert [item.id for item in found.items] == ids
-    for entries, expected, key in ((found.aside, reasons, "reason"), (found.notes, notes, "note")):
+    result = table.read(str(tmp_path / name))
+    assert [item.id for item in result.items] == ids
+    for entries, expected, key in (
+        (result.aside, reasons, "reason"),
+        (result.notes, notes, "note"),
+    ):
         assert [entry["row"] for entry in entries] == list(expected)
         assert all(expected[entry["row"]] in entry[key] for entry in entries)
 
@@ -300,10 +303,10 @@ def test_the_script_runs_a_job_and_says_what_is_wrong(tmp_path, capsys):
     words = [items, str(tmp_path / "out"), "--model", model, "--buckets", "4,16", "--shard", "6"]
     for rest, status in (([], 0), (["--batch", "3"], 1), (["--scheduler", "nowhere"], 1)):
         assert script["main"](script["parse"]([*words, *rest])) == status
-    said = capsys.readouterr()
-    assert "40 results of 40 items in 7 shards, 0 rows set aside, 0 notes" in said.out
-    assert "with batch 16, not 3: name a new folder" in said.err
-    assert "no Dask scheduler answers at nowhere" in said.err
+    output = capsys.readouterr()
+    assert "40 results of 40 items in 7 shards, 0 rows set aside, 0 notes" in output.out
+    assert "with batch 16, not 3: name a new folder" in output.err
+    assert "no Dask scheduler answers at nowhere" in output.err
     assert outcome(tmp_path / "out") == (EXPECTED, {})
 
 
@@ -319,17 +322,17 @@ def test_shards_that_somebody_changed_are_computed_again(tmp_path):
 
 def test_too_long_items_are_set_aside_and_money_counts_all_starts(tmp_path):
     written(tmp_path, {"long": "a" * 17, "short": "a"})
-    said: list[str] = []
+    texts: list[str] = []
     hour = {"instance": "trn1.2xlarge", "machines": 2}
     for start in (1, 2):
         late = batch.Job(**{**vars(job(tmp_path, **hour)), "began": job(tmp_path).began - 3600})
-        report = batch.run(late, batch.Inline(late.made), said.append)
+        report = batch.run(late, batch.Inline(late.made), texts.append)
         assert report.starts == start
         assert report.usd == pytest.approx(start * 2 * late.usd_per_hour / 2, rel=1e-3)
     assert (report.items, report.results, report.aside) == (2, 1, 1)
     (entry,) = map(json.loads, (tmp_path / "out/aside/read.jsonl").read_text().splitlines())
     assert entry["reason"] == "17 characters, and the largest bucket has 16"
-    assert "1/1 items" in said[0] and "USD so far at the price of trn1.2xlarge" in said[0]
+    assert "1/1 items" in texts[0] and "USD so far at the price of trn1.2xlarge" in texts[0]
 
 
 def test_the_courses_model_compiles_each_bucket_once_and_ahead(tmp_path):

@@ -205,8 +205,10 @@ def test_a_record_of_a_busy_machine_is_told_and_forbids_no_verdict() -> None:
     calm = dataclasses.replace(record().environment, load=0.5, cores=2)
     pair = record(environment=busy), record(environment=calm)
     result = bench.compare(*pair)
-    told = [note for note in result.notes if "CAUTION" in note]
-    assert len(told) == 1 and told[0].startswith("before: CAUTION: other programs were at work")
+    messages = [note for note in result.notes if "CAUTION" in note]
+    assert len(messages) == 1 and messages[0].startswith(
+        "before: CAUTION: other programs were at work"
+    )
     assert result.verdict == bench.compare(record(), record()).verdict
 
 

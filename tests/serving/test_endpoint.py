@@ -262,7 +262,7 @@ def test_texts_of_a_checkpoint_are_those_of_its_tokenizer(tmp_path: Path) -> Non
     texts = Checkpoint(tmp_path)
     ids = texts.encode("né 東")
     decode = texts.decoder()
-    assert [decode(each) for each in [256, *ids]] == ["", "n", "", "é", " ", "", "", "東"]
+    assert [decode(item) for item in [256, *ids]] == ["", "n", "", "é", " ", "", "", "東"]
     with pytest.raises(ValueError, match="no template of chats"):
         texts.chat([{"role": "user", "content": "né"}])
     theirs.chat_template = "{% for m in messages %}<s>{{ m.content }}{% endfor %}"

@@ -116,7 +116,7 @@ def traffic(draw: st.DrawFn, largest: int = 24) -> Traffic:
     when = st.integers(0, 12)
     arrivals = draw(st.lists(st.tuples(when, requests(context)), min_size=1, max_size=7))
     cancels = draw(st.lists(st.tuples(when, st.integers(0, 6)), max_size=2))
-    return Traffic(shapes, tuple(sorted(arrivals, key=lambda each: each[0])), tuple(cancels))
+    return Traffic(shapes, tuple(sorted(arrivals, key=lambda item: item[0])), tuple(cancels))
 
 
 def served(plan: Traffic, made_by=made, check=lambda before, server: None):
@@ -143,14 +143,14 @@ def check_step(before: engine.Counts, server: Engine) -> None:
     work = after.prefill_tokens + after.decode_tokens
     assert 0 < work - before.prefill_tokens - before.decode_tokens <= shapes.tokens_per_step
     assert after.decodes - before.decodes <= 1
-    held = Counter(block for each in scheduler.running for block in each.blocks)
+    held = Counter(block for item in scheduler.running for block in item.blocks)
     assert [*map(held.__getitem__, range(shapes.blocks))] == scheduler.pool.users
     assert scheduler.pool.free == shapes.blocks - 1 - len(held) and 0 not in held
     assert len(scheduler.running) <= shapes.slots
-    slots = [each.slot for each in scheduler.running]
+    slots = [item.slot for item in scheduler.running]
     assert len({*slots}) == len(slots) and {*slots} <= {*range(shapes.slots)}
-    assert all(each.slot is None and not each.blocks for each in scheduler.waiting)
-    order = [each.number for each in (*scheduler.running, *scheduler.waiting)]
+    assert all(item.slot is None and not item.blocks for item in scheduler.waiting)
+    order = [item.number for item in (*scheduler.running, *scheduler.waiting)]
     assert order == sorted(order)
 
 
@@ -176,7 +176,7 @@ def test_every_schedule_gives_the_tokens_of_a_plain_loop_and_loses_no_block(plan
     assert server.scheduler.pool.free == plan.shapes.blocks - 1
     counts = server.counts
     if not counts.preemptions and not plan.cancels:  # then nothing is computed twice
-        needed = sum(len(each.tokens) - 1 for each in sequences)
+        needed = sum(len(sequence.tokens) - 1 for sequence in sequences)
         assert counts.prefill_tokens + counts.decode_tokens + counts.cached_tokens == needed
 
 
@@ -235,7 +235,9 @@ def test_the_youngest_gives_way_and_computes_its_tokens_again() -> None:
     sequences = [server.submit(Request([token], 7)) for token in (1, 2)]
     server.run()
     assert server.counts.preemptions == 1
-    assert [each.generated for each in sequences] == [plain(each.request) for each in sequences]
+    assert [sequence.generated for sequence in sequences] == [
+        plain(sequence.request) for sequence in sequences
+    ]
     assert server.counts.steps == 4 + 3 + 3
 
 
@@ -245,8 +247,8 @@ def test_a_callback_may_cancel_others_and_a_loop_that_is_left_cancels_its_own() 
     first = server.submit(Request([1], 5), on_token=lambda _: [*map(server.cancel, others)])
     others += [server.submit(Request([2], 5)), server.submit(Request([3], 5))]
     server.run()
-    assert len(first.generated) == 5 and [each.generated for each in others] == [[], []]
-    assert {each.finish for each in others} == {"cancelled"}
+    assert len(first.generated) == 5 and [other.generated for other in others] == [[], []]
+    assert {other.finish for other in others} == {"cancelled"}
     tokens = server.stream(Request([1], 9))
     assert next(tokens) == plain(Request([1], 1))[0] and server.busy
     tokens.close()
@@ -285,7 +287,7 @@ def test_a_step_in_which_the_device_failed_can_be_run_again(failing: int, monkey
     with pytest.raises(RuntimeError, match="the device is lost"):
         server.run()
     server.run()
-    assert [each.generated for each in asked] == [plain(each.request) for each in asked]
+    assert [item.generated for item in asked] == [plain(item.request) for item in asked]
     assert server.scheduler.pool.free == 5
 
 
@@ -341,7 +343,7 @@ def test_a_pool_gives_no_block_to_two_and_finds_only_what_was_stored(moves, bloc
                 held.append(taken)
         elif held:
             pool.release(held.pop(number % len(held)))
-        assert pool.users == [sum(block in each for each in held) for block in range(blocks)]
+        assert pool.users == [sum(block in item for item in held) for block in range(blocks)]
         assert pool.free == sum(not users for users in pool.users[1:])
 
 

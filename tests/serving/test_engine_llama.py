@@ -136,7 +136,7 @@ def test_tied_heads_and_stretched_positions_are_those_of_transformers(tmp_path: 
     theirs.save_pretrained(tmp_path)
     model = llama.load(tmp_path, context=40, dtype=torch.float64)
     assert model.stop == ((7,), (9,)) and model.lm_head.weight is model.embed_tokens.weight
-    assert sum(each.numel() for each in model.parameters()) == model.sizes.parameters
+    assert sum(parameter.numel() for parameter in model.parameters()) == model.sizes.parameters
     ids = torch.arange(40)[None]
     with torch.no_grad():
         assert torch.allclose(model(ids), theirs(ids).logits, atol=1e-5)
@@ -224,14 +224,14 @@ def graphs_of_an_engine() -> dict[str, object]:
         "on the host": warming.fallbacks + serving.fallbacks,
         "pre-empted, cached": (counts.preemptions > 0, counts.cached_tokens > 0),
         "with a quantised cache": (quantised.compiles, quantised.fallbacks, len(answer)),
-        "answers": [(each.request, each.generated) for each in asked],
+        "answers": [(item.request, item.generated) for item in asked],
     }
 
 
 def test_a_graph_for_each_bucket_and_one_for_decoding_whatever_the_traffic() -> None:
-    found = fresh.run(graphs_of_an_engine, environment=fresh.FAST, seconds=300)
-    answers = found.pop("answers")
-    assert found == {
+    result = fresh.run(graphs_of_an_engine, environment=fresh.FAST, seconds=300)
+    answers = result.pop("answers")
+    assert result == {
         "making": 0,
         "warming": (3, 3),
         "serving": (0, 0),

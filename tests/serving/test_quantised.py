@@ -53,12 +53,12 @@ def quantising(shapes: Settings) -> Engine:
 def test_a_quantised_cache_gives_the_same_tokens_for_every_schedule(plan):
     # Not those of an exact cache, but those of the same requests served one by one.
     sequences, _ = served(plan, quantising)
-    for each in sequences:
-        if each.finish != "cancelled":
+    for sequence in sequences:
+        if sequence.finish != "cancelled":
             alone = quantising(Settings(plan.shapes.context, slots=1))
-            again = alone.submit(each.request)
+            again = alone.submit(sequence.request)
             alone.run()
-            assert again.generated == each.generated
+            assert again.generated == sequence.generated
 
 
 def test_a_quantised_cache_is_near_the_exact_one_and_as_small_as_it_says():
@@ -68,7 +68,7 @@ def test_a_quantised_cache_is_near_the_exact_one_and_as_small_as_it_says():
     )
     cells = 2 * 2 * 20 * 2  # keys and values, layers, places, heads
     assert (exact.cache_bytes, small.cache_bytes) == (cells * 4 * 8, cells * (4 + 8))
-    logits = [each.prefill([1, 2, 3, 4, 0, 1], 0, [1, 2]) for each in (exact, small)]
+    logits = [item.prefill([1, 2, 3, 4, 0, 1], 0, [1, 2]) for item in (exact, small)]
     assert 0 < abs(logits[0] - logits[1]).max() < 0.05 * np.ptp(logits[0])
 
 

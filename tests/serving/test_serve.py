@@ -79,8 +79,8 @@ def test_the_client_of_openai_gets_the_tokens_of_a_plain_loop(client, answers) -
     }  # fmt: skip
     chat = {"model": "letters", "temperature": 0, "max_completion_tokens": 30}
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "The Old "}]
-    said = client.chat.completions.create(messages=messages, **chat).choices[0].message
-    assert (said.role, said.content) == ("assistant", expected)
+    output = client.chat.completions.create(messages=messages, **chat).choices[0].message
+    assert (output.role, output.content) == ("assistant", expected)
     options = {"stream": True, "stream_options": {"include_usage": True}}
     *events, last = client.chat.completions.create(messages=messages, **chat, **options)
     assert "".join(event.choices[0].delta.content for event in events) == expected
@@ -157,8 +157,8 @@ def test_a_load_of_locust_gets_whole_and_equal_answers_from_the_first_graphs(
         env=os.environ | {"ANSWERS": str(tmp_path / "answers.json"), "USERS": str(users)},
         capture_output=True, text=True, timeout=180, cwd=tmp_path,
     )  # fmt: skip
-    (found,) = json.loads(run.stdout)
-    assert (found["num_requests"], found["num_failures"]) == (users * len(answers), 0), run.stderr
+    (result,) = json.loads(run.stdout)
+    assert (result["num_requests"], result["num_failures"]) == (users * len(answers), 0), run.stderr
     after = metrics(client)
     assert after["course_responses_total200"] >= before.get("course_responses_total200", 0) + 48
     prompts = users * sum(map(len, answers))

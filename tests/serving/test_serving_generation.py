@@ -66,9 +66,9 @@ def test_each_layer_of_a_divided_model_sums_twice():
     assert alone.compute_s == fabric.ranks * serving.decode(LLAMA, server, 2048).seconds
     four = tensor_parallel(LLAMA, server, fabric, 4, 2048, batch=3)
     assert (four.messages, four.message_bytes) == (2 * 32, 3 * 4096 * 2)
-    each = collectives.seconds("all-reduce", four.message_bytes, fabric, 4)
-    assert four.send_s == pytest.approx(64 * float(each.seconds))
-    assert four.sent_bytes == pytest.approx(64 * float(each.bytes_sent_per_rank))
+    item = collectives.seconds("all-reduce", four.message_bytes, fabric, 4)
+    assert four.send_s == pytest.approx(64 * float(item.seconds))
+    assert four.sent_bytes == pytest.approx(64 * float(item.bytes_sent_per_rank))
     all_ranks = tensor_parallel(LLAMA, server, fabric, 64, 2048, batch=3)
     assert all_ranks.compute_s == pytest.approx(four.compute_s / 16)
     assert all_ranks.send_s > four.send_s and all_ranks.seconds < four.seconds

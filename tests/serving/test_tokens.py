@@ -115,7 +115,7 @@ def test_the_menu_of_a_model_at_a_level() -> None:
     assert priced.usd_per_hour * 16 / priced.machine.chips == pytest.approx(35.7608)
     worse = tokens.menu("llama-3.1-70b", mix, level, ["p5.48xlarge"], how="worst")[0]
     better = tokens.menu("llama-3.1-70b", mix, level, ["p5.48xlarge"], how="best")[0]
-    usd = [each.online.usd_per_request for each in (better, offers["p5.48xlarge"], worse)]
+    usd = [item.online.usd_per_request for item in (better, offers["p5.48xlarge"], worse)]
     assert usd == sorted(usd) and usd[2] > 2 * usd[0]
     none = tokens.menu("llama-3.1-405b", mix, level, ["trn1.32xlarge"])[0]
     assert str(none).endswith("not within this level") and none.saving is None
@@ -172,7 +172,7 @@ def test_every_published_figure_has_its_error_and_the_worst_is_named() -> None:
     assert len(rows) == len(printed) > 50 and all(row.source.startswith("https://") for row in rows)
     assert sum(row.chosen for row in rows) == 5
     named = {case.get("fact") for case in CASES["cases"].values()}
-    known = {key for key, each in figures("inference.").items() if each.unit == "tokens/s"}
+    known = {key for key, item in figures("inference.").items() if item.unit == "tokens/s"}
     mixtures = {key for key in known if "llama4" in key or "qwen3" in key}  # the model is dense
     assert named - {None} == known - mixtures
     gpu = next(row for row in rows if row.case == "h100-8b-even")
@@ -211,6 +211,6 @@ def test_assumptions_are_what_the_chosen_figures_give() -> None:
         bare(name).prompt_s / (cases[name]["first_ms"] / 1e3 - layers * layer_us / 1e6)
         for name, layers in (("trn1-8b-alone", 32), ("trn1-70b-alone", 80))
     ]
-    assert [round(each, 2) for each in shares] == [0.14, 0.18]
+    assert [round(item, 2) for item in shares] == [0.14, 0.18]
     for family in CASES["inputs"].values():
         assert all(entry["low"] <= entry["value"] <= entry["high"] for entry in family.values())

@@ -163,9 +163,9 @@ def test_sizes_of_the_memories_are_those_of_the_facts(monkeypatch, chip: str) ->
 
 
 def test_rows_lie_one_after_the_other_in_hbm(monkeypatch) -> None:
-    said = words(drawn_by(tiles, monkeypatch, lambda: draw.tile_layout(100, 300, 4, "c")))
-    assert {"row 99", "partition 99", f"{99 * 1200:,}"} <= set(said)
-    assert any("1,200 bytes" in word for word in said)
+    text = words(drawn_by(tiles, monkeypatch, lambda: draw.tile_layout(100, 300, 4, "c")))
+    assert {"row 99", "partition 99", f"{99 * 1200:,}"} <= set(text)
+    assert any("1,200 bytes" in word for word in text)
 
 
 def test_k_is_on_the_partitions_of_both_operands(monkeypatch) -> None:

@@ -19,19 +19,19 @@ def test_a_cell_is_judged_without_its_check_and_the_best_is_kept(
     monkeypatch, tmp_path, capsys
 ) -> None:
     monkeypatch.setenv(board.VARIABLE, str(tmp_path / "board.json"))
-    monkeypatch.setattr(page, "judged", lambda each, text: judging.check(each, text, 3, observed))
+    monkeypatch.setattr(page, "judged", lambda item, text: judging.check(item, text, 3, observed))
     monkeypatch.setattr(sys, "path", sys.path[:])
     simulator.use()
     cell = tmp_path / "cell.py"
 
-    def said(kernel: str) -> str:
+    def wording(kernel: str) -> str:
         cell.write_text(f'{kernel}\n\ncheck(\n    "copy"\n)\n')
         exec(compile(cell.read_text(), cell, "exec"), {"check": page.check})
         linecache.clearcache()
         return capsys.readouterr().out
 
-    assert "copy is still the stub" in said(puzzle("copy").stub()) and not board.read().bests
-    assert "Stars: 3 of 3. Your best so far." in said(solution(puzzle("copy")))
+    assert "copy is still the stub" in wording(puzzle("copy").stub()) and not board.read().bests
+    assert "Stars: 3 of 3. Your best so far." in wording(solution(puzzle("copy")))
     assert "3 of 60 stars" in str(page.board())
 
 
@@ -40,12 +40,12 @@ def test_other_calls_stay_in_the_source() -> None:
     assert page.without_checks("def copy(x) return x") == "def copy(x) return x"
 
 
-@pytest.mark.parametrize("each", puzzles(), ids=lambda each: each.id)
-def test_the_picture_has_every_array_with_its_tiles(each, monkeypatch) -> None:
+@pytest.mark.parametrize("item", puzzles(), ids=lambda item: item.id)
+def test_the_picture_has_every_array_with_its_tiles(item, monkeypatch) -> None:
     drawn = kept(monkeypatch, tiles)
-    picture = tiles.puzzle_tiles(each)
+    picture = tiles.puzzle_tiles(item)
     words = [text.get_text() for text in drawn[0].axes[0].texts]
-    for array in (*each.arguments, each.result):
+    for array in (*item.arguments, item.result):
         assert array.name in words and f"{array.name} (" in picture.caption
 
 

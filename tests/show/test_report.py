@@ -57,14 +57,14 @@ class Page(html.parser.HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.open: list[str] = []
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.texts: list[str] = []
         self.feed(text)
         self.close()
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
+        self.tags.append((tag, dict(attrs)))
         if tag not in self.VOID:
             self.open.append(tag)
 
@@ -79,7 +79,7 @@ class Page(html.parser.HTMLParser):
         return spaced(" ".join(self.texts))
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.found if name == tag]
+        return [attributes for name, attributes in self.tags if name == tag]
 
 
 def spaced(text: str) -> str:
@@ -162,7 +162,7 @@ def test_break_evens_within_the_ranges_are_told_and_others_are_called_outside(na
 def test_the_page_needs_nothing_else_and_can_be_read_aloud(name: str) -> None:
     text = to_html(full(name))
     page = Page(text)
-    assert not {"script", "link", "iframe", "object", "svg"} & {tag for tag, _ in page.found}
+    assert not {"script", "link", "iframe", "object", "svg"} & {tag for tag, _ in page.tags}
     assert page.all("html") == [{"lang": "en"}]
     assert [item["src"][:22] for item in page.all("img")] == ["data:image/png;base64,"] * 2
     assert all(len((item["alt"] or "").split()) > 8 for item in page.all("img"))
@@ -328,16 +328,16 @@ def test_values_and_ranges_are_said_in_words() -> None:
     assert all(field.label for field in tco.FIELDS.values())
     scenario = tco.scenario("lora-13b")
 
-    def said(path: str, value: float) -> str:
+    def wording(path: str, value: float) -> str:
         return quantity(path, value, scenario)
 
-    assert said("trainium.mfu", 0.28083) == "28.1 %"
-    assert said("work", 60e6) == "60 million tokens"
-    assert said("trainium.price", 35.7608) == "USD 35.76 an hour"
-    assert said("startup", 0.25) == "15 minutes"
-    assert said("restart", 1.0000000001) == "1 hour"
-    assert said("trainium.engineers", 1) == "1 engineer"
-    assert said("trainium.peak", 667e12) == "667 TFLOPS"
+    assert wording("trainium.mfu", 0.28083) == "28.1 %"
+    assert wording("work", 60e6) == "60 million tokens"
+    assert wording("trainium.price", 35.7608) == "USD 35.76 an hour"
+    assert wording("startup", 0.25) == "15 minutes"
+    assert wording("restart", 1.0000000001) == "1 hour"
+    assert wording("trainium.engineers", 1) == "1 engineer"
+    assert wording("trainium.peak", 667e12) == "667 TFLOPS"
 
     def ranged(path: str, low: float, high: float) -> str:
         item = dataclasses.replace(scenario.inputs[path], value=low, low=low, high=high)

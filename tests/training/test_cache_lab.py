@@ -57,34 +57,34 @@ def test_every_question_gets_the_answer_that_it_must(measured: Recording) -> Non
     assert Counter(flip.outcome for flip in measured.flips) == {"detected": 6, "crash": 2}
 
 
-def expect_a_working_cache(found: Recording) -> None:
-    start = found.group("cold and warm")
+def expect_a_working_cache(result: Recording) -> None:
+    start = result.group("cold and warm")
     assert counts(start["no cache"]) == (2, 0, 0, 0)
     for number in "123":
         assert counts(start[f"cold {number}"]) == (2, 0, 2, 0)
         assert counts(start[f"warm {number}"]) == (0, 2, 0, 0)
         assert start[f"warm {number}"].losses == start[f"cold {number}"].losses
-    keys = found.group("what changes the key")
+    keys = result.group("what changes the key")
     same = {"nothing", "learning rate", "more steps"}
     assert {case for case, start in keys.items() if start.hits} == same
     assert all(start.misses for case, start in keys.items() if case not in same)
-    damaged = found.group("damaged file")
+    damaged = result.group("damaged file")
     for damage in experiments.DAMAGES:
         assert counts(damaged[damage]) == (2, 0, 0, 2) and damaged[damage].reason
         assert counts(damaged[f"{damage}, next start"]) == (0, 2, 0, 0)
-    writers = found.group("two writers")
+    writers = result.group("two writers")
     assert counts(writers["afterwards"]) == (0, 2, 0, 0) and writers["afterwards"].entries == 2
-    read_only = found.group("read-only")
+    read_only = result.group("read-only")
     assert counts(read_only["empty cache"]) == (2, 0, 2, 0) and not read_only["empty cache"].entries
     assert counts(read_only["filled cache"]) == (0, 2, 0, 0)
     assert counts(read_only["other batch"]) == (2, 0, 2, 0)
     assert read_only["other batch"].entries == 2
-    ahead = found.group("compile ahead")
+    ahead = result.group("compile ahead")
     graphs = len(experiments.LENGTHS) + 1
     assert counts(ahead["unprepared"]) == (graphs, 0, graphs, 0)
     assert counts(ahead["prepared"]) == (0, graphs, 0, 0)
     assert ahead["prepared"].losses == ahead["unprepared"].losses
-    assert all(flip.noticed for flip in found.flips)
+    assert all(flip.noticed for flip in result.flips)
 
 
 # --- the recording that comes with the course

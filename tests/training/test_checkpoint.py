@@ -61,9 +61,9 @@ def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
 
 
 @quick
-@given(found=st.binary(max_size=200))
-def test_nothing_else_is_taken_for_a_checkpoint(tmp_path: Path, found: bytes) -> None:
-    (tmp_path / "x").write_bytes(found)
+@given(result=st.binary(max_size=200))
+def test_nothing_else_is_taken_for_a_checkpoint(tmp_path: Path, result: bytes) -> None:
+    (tmp_path / "x").write_bytes(result)
     with pytest.raises(files.CheckpointError):
         files.read(tmp_path / "x")
 

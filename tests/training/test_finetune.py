@@ -130,8 +130,8 @@ def test_libraries_imported_before_the_fork_leave_the_devices_alone() -> None:
         "outside.prepare()\n"
         "print(fresh.run(found, environment={'CPU_NUM_DEVICES': '3'}, seconds=300))"
     )
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert told.stdout.strip() == "(True, 3)", told.stderr
+    message = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert message.stdout.strip() == "(True, 3)", message.stderr
 
 
 def backward_on_the_cpu_then_on_xla(device_first: bool) -> bool:

@@ -37,26 +37,26 @@ def several(tasks):
 def trained():
     """Of each parallelism, and of FSDP with a gather ahead: what every rank reports."""
     tasks = [(where, JOB) for where in LAYOUTS.values()]
-    found = ranks.run(several, RANKS, [*tasks, (LAYOUTS["fsdp"], replace(JOB, ahead=1))])
-    return dict(zip([*LAYOUTS, "ahead"], zip(*found, strict=True), strict=True))
+    result = ranks.run(several, RANKS, [*tasks, (LAYOUTS["fsdp"], replace(JOB, ahead=1))])
+    return dict(zip([*LAYOUTS, "ahead"], zip(*result, strict=True), strict=True))
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_collectives_are_those_predicted_and_results_those_of_one_process(trained, name):
     expected = predicted.collectives(jobs.shapes(JOB), LAYOUTS[name], JOB.rows, JOB.bucket_bytes)
     assert expected == COUNTED[name]
-    for rank, each in enumerate(trained[name]):
-        assert each.rank == rank and each.last == expected
-        assert each.held_bytes == predicted.held_bytes(jobs.shapes(JOB), LAYOUTS[name])
-        assert all(value < 1e-6 for value in each.off.values()), each.off
-        assert set(each.off) == {"outputs", "gradients", "updates"}
+    for rank, item in enumerate(trained[name]):
+        assert item.rank == rank and item.last == expected
+        assert item.held_bytes == predicted.held_bytes(jobs.shapes(JOB), LAYOUTS[name])
+        assert all(value < 1e-6 for value in item.off.values()), item.off
+        assert set(item.off) == {"outputs", "gradients", "updates"}
 
 
 def test_ddp_sends_one_bucket_first_and_its_hook_sees_the_same_as_the_counter(trained):
-    for each in trained["ddp"]:
-        assert each.first == {"all-reduce": (1, COUNTED["ddp"]["all-reduce"][1])}
-        assert each.buckets == predicted.buckets(jobs.shapes(JOB), JOB.bucket_bytes)
-        assert each.last == {"all-reduce": (len(each.buckets), sum(each.buckets))}
+    for item in trained["ddp"]:
+        assert item.first == {"all-reduce": (1, COUNTED["ddp"]["all-reduce"][1])}
+        assert item.buckets == predicted.buckets(jobs.shapes(JOB), JOB.bucket_bytes)
+        assert item.last == {"all-reduce": (len(item.buckets), sum(item.buckets))}
 
 
 def test_fsdp_gathers_early_in_the_backward_pass_and_forward_when_asked(trained):
@@ -89,9 +89,9 @@ def tasks(draw):
 
 
 def as_predicted(drawn):
-    found = ranks.run(several, RANKS, drawn)
-    for rank, each in enumerate(found):
-        for (where, job), counted in zip(drawn, each, strict=True):
+    result = ranks.run(several, RANKS, drawn)
+    for rank, item in enumerate(result):
+        for (where, job), counted in zip(drawn, item, strict=True):
             shapes = jobs.shapes(job)
             expected = predicted.collectives(shapes, where, job.rows, job.bucket_bytes)
             assert counted.last == expected, (where, job)
@@ -141,14 +141,14 @@ def wrapped(blocks, rows):
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
     with jobs.counting() as counted:
-        found = step(model, slice(*rows[dist.get_rank()]))
+        result = step(model, slice(*rows[dist.get_rank()]))
     expected = step(jobs.network(JOB), slice(None))
     off = max(
-        (a.full_tensor() - b).abs().max().item() for a, b in zip(found, expected, strict=True)
+        (a.full_tensor() - b).abs().max().item() for a, b in zip(result, expected, strict=True)
     )
     norm = torch.nn.utils.get_total_norm
-    norms = norm([a.to_local() for a in found]), norm(found).full_tensor(), norm(expected)
-    return jobs.totals(counted.events), off, [each.item() for each in norms]
+    norms = norm([a.to_local() for a in result]), norm(result).full_tensor(), norm(expected)
+    return jobs.totals(counted.events), off, [element.item() for element in norms]
 
 
 def wrapped_each(cases):
@@ -159,10 +159,10 @@ def wrapped_each(cases):
 
 def test_the_usual_mistakes_show():
     even, uneven = (0, 8, 16, 24, 32), (0, 14, 20, 26, 32)
-    for found in ranks.run(wrapped_each, RANKS, [(True, even), (False, even), (True, uneven)]):
-        right, whole, unequal = found
+    for result in ranks.run(wrapped_each, RANKS, [(True, even), (False, even), (True, uneven)]):
+        right, whole, unequal = result
         # Without wrapped blocks everything is gathered at once, and held at once.
-        assert [counts["all-gather"][0] for counts, _, _ in found] == [7, 1, 7]
+        assert [counts["all-gather"][0] for counts, _, _ in result] == [7, 1, 7]
         for _, off, (mine, all_, one) in (right, whole):
             assert off < 1e-6
             assert abs(all_ - one) < 1e-5 < 0.1 < abs(mine - one)  # a norm of shards is none
@@ -211,11 +211,11 @@ def test_a_step_is_never_shorter_than_either_lane_and_early_gathers_never_cost(b
     forward, backward, gather, scatter = map(float, times)
     steps = [overlap.step(blocks, *map(float, times), ahead) for ahead in range(more + 2)]
     carried = blocks * (2 * gather + scatter)
-    for found in steps:
-        assert found.step_s >= max(blocks * (forward + backward), carried)
-        assert found.step_s == found.waits_s + blocks * (forward + backward)
+    for result in steps:
+        assert result.step_s >= max(blocks * (forward + backward), carried)
+        assert result.step_s == result.waits_s + blocks * (forward + backward)
         for lane in ("compute", "communicate"):
-            own = sorted((s.begin_s, s.end_s) for s in found.spans if s.lane == lane)
+            own = sorted((s.begin_s, s.end_s) for s in result.spans if s.lane == lane)
             assert all(a[1] <= b[0] for a, b in zip(own, own[1:], strict=False))
     assert steps[1].step_s <= steps[0].step_s
     assert steps[0].step_s == pytest.approx(blocks * (forward + backward) + carried)

@@ -179,7 +179,7 @@ def test_the_source_that_is_sent_has_no_decorator() -> None:
     assert device_cells.source(decorated) == "def decorated(device):\n    return 1"
 
 
-def said(function, capsys) -> str:
+def printed(function, capsys) -> str:
     on_device("something")(function)
     return capsys.readouterr().out
 
@@ -188,26 +188,26 @@ def test_it_runs_as_in_an_activated_environment(without_torch, monkeypatch, caps
     """The compiler is a program beside that Python, and is looked for on the PATH."""
     monkeypatch.setenv("PYTHONPATH", "/of/the/course")
     monkeypatch.setenv("PJRT_DEVICE", "CPU")
-    out = said(around, capsys)
+    out = printed(around, capsys)
     assert f"PATH:{without_torch.parent}{os.pathsep}" in "".join(out.split())
     assert "PYTHONPATH: None" in out and "PJRT_DEVICE: None" in out
 
 
 def test_what_compiler_and_runtime_print_does_not_hide_the_result(without_torch, capsys) -> None:
-    assert said(noisy, capsys).splitlines()[1:] == ["  done"]
+    assert printed(noisy, capsys).splitlines()[1:] == ["  done"]
 
 
 @pytest.mark.parametrize(
     ("function", "words"), [(leaving, "SystemExit: 3"), (ending, "ended with 7: nrt_init failed")]
 )
 def test_a_process_that_leaves_says_how(without_torch, capsys, function, words) -> None:
-    out = " ".join(said(function, capsys).replace(str(without_torch), "").split())
+    out = " ".join(printed(function, capsys).replace(str(without_torch), "").split())
     assert f"this cell failed: RuntimeError: {words}" in out
 
 
 def test_it_is_stopped_in_the_end_and_says_so(without_torch, monkeypatch, capsys) -> None:
     monkeypatch.setattr(device_cells, "SECONDS", 0.01)
-    assert "failed: TimeoutError: it was stopped after 0.01 s" in said(cell, capsys)
+    assert "failed: TimeoutError: it was stopped after 0.01 s" in printed(cell, capsys)
 
 
 def test_the_environment_can_be_named_by_its_folder_or_from_home(

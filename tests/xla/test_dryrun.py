@@ -104,8 +104,8 @@ assert dist.get_world_size() == 1 and net.module.weight.grad is not None
 def test_a_script_for_processes_runs_as_one_rank(tmp_path, ranks, steps, ended):
     report = dry_run_script(written(tmp_path, PROCESSES), [ranks], steps=2)
     assert report.ended.startswith(ended) and len(report.steps) == steps
-    told = {row["what"].split("(")[0].split(" of ")[0] for row in report.redirects}
-    assert ({"init_process_group", "DistributedDataParallel"} <= told) == (steps > 0)
+    messages = {row["what"].split("(")[0].split(" of ")[0] for row in report.redirects}
+    assert ({"init_process_group", "DistributedDataParallel"} <= messages) == (steps > 0)
     # What is evaluated once before the training is not why its second step compiles.
     kinds = {cause["kind"] for step in report.steps for cause in step["causes"]}
     assert kinds == ({"first step"} if steps else set())

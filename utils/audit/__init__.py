@@ -16,10 +16,10 @@ nor what an installed package does.
 May import: facts, course. Used by: cost (decision), labs, lesson 02, and engineers without the
 course.
 
->>> [each.rule for each in audit_source("import torch\\nx = torch.ones(2).cuda()").findings]
+>>> [item.rule for item in audit_source("import torch\\nx = torch.ones(2).cuda()").findings]
 ['cuda-move']
 >>> old = "import torch_xla.core.xla_model as xm\\nxm.mark_step()"
->>> [each.rule for each in audit_source(old).findings], audit_source(old, target="xla").findings
+>>> [item.rule for item in audit_source(old).findings], audit_source(old, target="xla").findings
 (['xla-import', 'xla-step'], ())
 """
 

@@ -73,10 +73,10 @@ def audit(
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(processes, context, initializer=gc.disable) as pool:
             work = pool.map(_file, *zip(*jobs, strict=True), chunksize=32)
-            results = list(_told(work, len(jobs), progress))
+            results = list(_with_progress(work, len(jobs), progress))
     else:
         with _uncollected():
-            results = list(_told((_file(*job) for job in jobs), len(jobs), progress))
+            results = list(_with_progress((_file(*job) for job in jobs), len(jobs), progress))
     every = sorted((one for result, _ in results for one in result), key=lambda one: one.place)
     broken = [one for _, unread in results for one in unread]
     broken.sort(key=lambda one: (one.path, one.line, one.reason))
@@ -97,7 +97,9 @@ def _on(target: str, findings: list[Finding]) -> Iterator[Finding]:
             yield finding if same else replace(finding, severity=severity)
 
 
-def _told(results: Iterator[Result], count: int, progress: Progress | None) -> Iterator[Result]:
+def _with_progress(
+    results: Iterator[Result], count: int, progress: Progress | None
+) -> Iterator[Result]:
     for number, result in enumerate(results, 1):
         if progress is not None:
             progress(number, count)

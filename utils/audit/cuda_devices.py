@@ -34,11 +34,11 @@ def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool =
     the place is one of a device, and the sink gets what would be found.
     """
 
-    def here(found: ast.AST) -> None:
-        told(at, found)
+    def here(result: ast.AST) -> None:
+        report_device(at, result)
 
     keep = sink or here
-    if node in at.told:
+    if node in at.reported:
         return
     if writes(node) or is_xla(node):
         keep(node)
@@ -72,7 +72,7 @@ def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool =
             at.visit(node)
 
 
-def told(at: "State", node: ast.AST) -> None:
+def report_device(at: "State", node: ast.AST) -> None:
     """The finding about a device that is written there."""
     if is_xla(node):
         jax = node.value.startswith("jax")  # type: ignore[attr-defined]
@@ -220,7 +220,7 @@ def settle(at: "State") -> None:
     for scope, name, node, guard in at.kept:
         if (scope, name) in at.used:
             with at.having(guard=guard):
-                told(at, node)
+                report_device(at, node)
 
 
 def defaults(at: "State", args: ast.arguments) -> None:

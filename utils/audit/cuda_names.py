@@ -107,7 +107,7 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
                 at.report("cuda-autocast", node.func, "bfloat16", "error")
             else:
                 at.report("cuda-autocast", node.func)
-            at.told.add(where)
+            at.reported.add(where)
         elif where is not None and is_xla(where):
             legacy.report(at, "xla-device", where, "autocast")
         return True
@@ -116,12 +116,12 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
         where = _argument(node, 0, "device") if name in NAMES["scalers"] else None
         if (off is None or not is_none(off)) and (where is None or is_cuda(where)):
             at.report("grad-scaler", node.func)
-            at.told.add(where)
+            at.reported.add(where)
         return True
     if name == "torch.set_default_tensor_type":
         kind = _argument(node, 0, "t")
         if isinstance(kind, ast.Constant) and str(kind.value).startswith("torch.cuda."):
-            at.told.add(kind)
+            at.reported.add(kind)
             at.report("cuda-tensor-type", kind)
     elif name.startswith(("subprocess.", "os.system", "os.popen")):
         command(at, node)
@@ -130,7 +130,7 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
     if isinstance(node.func, ast.Attribute) and node.func.attr == "type" and node.args:
         if isinstance(node.args[0], ast.Constant):
             if str(node.args[0].value).startswith("torch.cuda."):
-                at.told.add(node.args[0])
+                at.reported.add(node.args[0])
                 at.report("cuda-tensor-type", node.args[0])
     return False
 
@@ -140,7 +140,7 @@ def text(at: "State", node: ast.Constant) -> None:
     value = node.value
     if not isinstance(value, str) or len(value) > 200:
         return
-    if TYPE.match(value) and node not in at.told:
+    if TYPE.match(value) and node not in at.reported:
         at.report("cuda-tensor-type", node, "compared with, it is never equal")
     elif COLUMN.match(value):
         at.report("cuda-profiler", node)
@@ -159,7 +159,7 @@ def command(at: "State", node: ast.Call) -> None:
 def entries(at: "State", node: ast.Dict) -> None:
     """{"CUDA_VISIBLE_DEVICES": "0"}: variables of the environment, kept in a dictionary."""
     for key in node.keys:
-        if key not in at.told:
+        if key not in at.reported:
             _variable(at, key)
 
 

@@ -70,13 +70,13 @@ def fix_source(
     x = torch.ones(2).to("neuron")  # here
     """
     check(target)
-    found = [f for f in audit_source(text, name, target).findings if f.rule not in disable]
+    results = [f for f in audit_source(text, name, target).findings if f.rule not in disable]
     if name.endswith(".ipynb"):
-        return _notebook(text, name, found, target)
+        return _notebook(text, name, results, target)
     if not name.endswith(".py"):
         return Fixed(name, text, text, ())
     mark = "\ufeff" if text.startswith("\ufeff") else ""
-    after, rewrites = _python(text.removeprefix(mark), found, target)
+    after, rewrites = _python(text.removeprefix(mark), results, target)
     return Fixed(name, text, mark + after, tuple(rewrites))
 
 
@@ -97,18 +97,18 @@ def fix_file(file: Path, name: str, target: str = TARGETS[0], disable: Sequence[
 
 
 def _python(
-    text: str, found: Sequence[Finding], target: str, names: set[str] | None = None
+    text: str, result: Sequence[Finding], target: str, names: set[str] | None = None
 ) -> tuple[str, list[Rewrite]]:
     """The rewritten text; `names` as in `rewriting.rewritten`."""
-    if not found:
+    if not result:
         return text, []
     from utils.audit import rewriting  # late: LibCST takes a fifth of a second to load
 
-    after, done = rewriting.rewritten(text, found, target, names)
+    after, done = rewriting.rewritten(text, result, target, names)
     return after, [Rewrite(*one) for one in done]
 
 
-def _notebook(text: str, name: str, found: Sequence[Finding], target: str) -> Fixed:
+def _notebook(text: str, name: str, result: Sequence[Finding], target: str) -> Fixed:
     try:
         content = json.loads(text)
         cells = [cell for cell in content["cells"] if cell.get("cell_type") == "code"]
@@ -119,7 +119,7 @@ def _notebook(text: str, name: str, found: Sequence[Finding], target: str) -> Fi
     names = {"torch"} if any(re.search(r"^import torch\b", s, re.M) for s in sources) else set()
     every: list[Rewrite] = []
     for number, (cell, source) in enumerate(zip(cells, sources, strict=True), 1):
-        own = [item for item in found if item.cell == number]
+        own = [item for item in result if item.cell == number]
         plain, restored = masked(source)
         try:
             after, rewrites = _python(plain, own, target, names)

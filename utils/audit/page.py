@@ -43,11 +43,11 @@ def to_page(report: Report) -> str:
     rows = [
         {
             "path": path,
-            "counts": [sum(item.severity == s for item in found) for s in reversed(SEVERITIES)],
-            "hours": effort_hours(found),
-            "findings": found,
+            "counts": [sum(item.severity == s for item in result) for s in reversed(SEVERITIES)],
+            "hours": effort_hours(result),
+            "findings": result,
         }
-        for path, found in files.items()
+        for path, result in files.items()
     ]
     rows.sort(key=lambda row: (-float(str(row["hours"])), str(row["path"])))
     rules = [r for r in RULES.values() if any(item.rule == r.id for item in report.findings)]

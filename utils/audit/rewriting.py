@@ -35,7 +35,7 @@ SEVERAL = {"xla-launch", "xla-loader", "xla-sharding", "xla-process-group"}
 
 
 def rewritten(
-    text: str, found: Sequence[Finding], target: str, names: set[str] | None = None
+    text: str, result: Sequence[Finding], target: str, names: set[str] | None = None
 ) -> tuple[str, list[tuple[str, int, str]]]:
     """The rewritten source, and rule, line and what was done for each rewrite.
 
@@ -48,7 +48,7 @@ def rewritten(
         raise ValueError(str(problem)) from None
     context = CodemodContext()
     bound = (names or set()) | _imported(text)
-    rewriter = _Rewriter(found, target, "torch" in bound, context)
+    rewriter = _Rewriter(result, target, "torch" in bound, context)
     tree = MetadataWrapper(module, unsafe_skip_copy=True).visit(rewriter)
     if not rewriter.done:
         return text, []
@@ -70,13 +70,15 @@ def _imported(text: str) -> set[str]:
 class _Rewriter(cst.CSTTransformer):
     METADATA_DEPENDENCIES = (PositionProvider,)
 
-    def __init__(self, found: Sequence[Finding], target: str, torch: bool, context: CodemodContext):
+    def __init__(
+        self, result: Sequence[Finding], target: str, torch: bool, context: CodemodContext
+    ):
         super().__init__()
-        self.places = {(item.rule, item.line, item.column) for item in found}
-        self.lines = {(item.rule, item.line) for item in found}
+        self.places = {(item.rule, item.line, item.column) for item in result}
+        self.lines = {(item.rule, item.line) for item in result}
         self.target, self.device, self.torch = target, DEVICE[target], torch
         self.native = target == "torchneuron"
-        self.several = any(item.rule in SEVERAL for item in found)
+        self.several = any(item.rule in SEVERAL for item in result)
         self.context = context
         self.done: list[tuple[str, int, str]] = []
         self.full = _FullNames()

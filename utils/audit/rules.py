@@ -41,7 +41,7 @@ class Rule:
     targets: Mapping[str, str] = field(default_factory=dict)
     advice: Mapping[str, str] = field(default_factory=dict)
 
-    def severity_on(self, target: str, found: str = "") -> str:
+    def severity_on(self, target: str, result: str = "") -> str:
         """How bad it is for a target, "" for nothing; `found` is what a finding was lowered to.
 
         >>> rule = RULES["compile-default"]
@@ -49,11 +49,11 @@ class Rule:
         ('error', '')
         """
         most = self.targets.get(target, self.severity)
-        if not most or not found or found == self.severity:
+        if not most or not result or result == self.severity:
             return most
         if target not in self.targets:
-            return found
-        return min(found, most, key=SEVERITIES.index)
+            return result
+        return min(result, most, key=SEVERITIES.index)
 
     def advice_on(self, target: str) -> str:
         """What to write for a target."""

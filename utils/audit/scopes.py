@@ -187,12 +187,12 @@ class Names:
                 self._change(node.target, node.value, scope)
                 self._target(node.target, node, scope, "part")
             case ast.For(
-                target=ast.Tuple(elts=[count, each]),
+                target=ast.Tuple(elts=[count, target]),
                 iter=ast.Call(func=ast.Name("enumerate"), args=[items, *_]),
             ):
                 self._loop(node, scope)
                 self._target(count, node.iter, scope, "count")
-                self._target(each, items, scope, "loop")
+                self._target(target, items, scope, "loop")
             case ast.For() | ast.AsyncFor():
                 self._loop(node, scope)
                 self._target(node.target, node.iter, scope, "loop")

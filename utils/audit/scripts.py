@@ -42,10 +42,10 @@ def in_script(text: str, name: str = "") -> Iterator[tuple[int, str, bool]]:
     for number, line in enumerate(text.splitlines(), 1):
         line = COMMENT.sub("", line)
         rules = [rule for pattern, rule in LINES if pattern.search(line)]
-        found = [first or second for first, second in GIVEN.findall(line)] + TESTED.findall(line)
+        results = [first or second for first, second in GIVEN.findall(line)] + TESTED.findall(line)
         if yaml:
-            found += IN_YAML.findall(line)
-        rules += filter(None, map(variable_rule, found))
+            results += IN_YAML.findall(line)
+        rules += filter(None, map(variable_rule, results))
         rules += in_command(f"pip install {line}" if installs else line)
         installs = line.rstrip().endswith("\\") and (installs or INSTALL.search(line) is not None)
         for rule in dict.fromkeys(rules):

@@ -61,7 +61,7 @@ class State:
         # Device names in variables of any name, and variables that are used as devices.
         self.kept: list[tuple[Scope, str, ast.AST, Origin]] = []
         self.used: set[tuple[Scope, str]] = set()
-        self.told: set[ast.AST | None] = set()  # device names that another finding is about
+        self.reported: set[ast.AST | None] = set()  # device names that another finding is about
         self.torch = bool(self.names.imports & NAMES["frameworks"]) or (
             "*" in self.names.imported and self.names.is_read("torch")
         )

@@ -219,9 +219,9 @@ class Tensors:
     def _binding(self, binding: Binding, home: Scope) -> Value:
         node = binding.node
         if binding.annotation is not None:
-            said = self.annotated(binding.annotation, home)
-            if said is not None:
-                return said
+            text = self.annotated(binding.annotation, home)
+            if text is not None:
+                return text
         if node is None:
             return UNKNOWN
         if isinstance(node, ast.arg):
@@ -274,9 +274,9 @@ class Tensors:
             assert owner is not None and isinstance(owner.node, ast.ClassDef)
             return Made(self, owner.node)
         if arg.annotation is not None:
-            said = self.annotated(arg.annotation, home)
-            if said is not None:
-                return said
+            text = self.annotated(arg.annotation, home)
+            if text is not None:
+                return text
         default = _default(args, arg)
         if isinstance(default, ast.Constant) and default.value is not None:
             return TENSOR if self.uses.is_used(home, arg.arg) else HOST
@@ -377,9 +377,9 @@ class Tensors:
         result = join(values) if values else UNKNOWN
         if result in (UNKNOWN, NONE) and depth:
             for base in node.bases:
-                found = self.defined(base, home.parent or home)
-                if found is not None and isinstance(found[1], ast.ClassDef):
-                    result = found[0].member(found[1], name, depth - 1)
+                outcome = self.defined(base, home.parent or home)
+                if outcome is not None and isinstance(outcome[1], ast.ClassDef):
+                    result = outcome[0].member(outcome[1], name, depth - 1)
                     break
         if result in (UNKNOWN, NONE, MAYBE):
             if self.uses.is_used(home, f"self.{name}"):
@@ -427,9 +427,9 @@ class Tensors:
             return self.value(node.args[0], scope) if node.args else UNKNOWN
         if last == "from_pretrained":
             return HOST if TOKENIZER.search(name.split(".")[-2:][0]) else MODULE
-        found = self.defined(function, scope)
-        if found is not None:
-            value = self._of_tree(found)
+        result = self.defined(function, scope)
+        if result is not None:
+            value = self._of_tree(result)
             if value != UNKNOWN:
                 return value
         elif isinstance(function, ast.Attribute):
@@ -494,9 +494,9 @@ class Tensors:
         method = function.attr
         owner = self.value(function.value, scope)
         if isinstance(owner, Made):
-            found = owner.tensors.method(owner.node, method)
-            if found is not None:
-                return found[0].returned(found[1])
+            outcome = owner.tensors.method(owner.node, method)
+            if outcome is not None:
+                return outcome[0].returned(outcome[1])
             kept = owner.tensors.member(owner.node, method)
             if kept == "recurrent":
                 return (TENSOR, MAYBE)
@@ -571,8 +571,8 @@ class Tensors:
             return None
         return self.modules.look(name, self.folder)
 
-    def _of_tree(self, found: Defined) -> Value:
-        tensors, node = found
+    def _of_tree(self, result: Defined) -> Value:
+        tensors, node = result
         if isinstance(node, ast.ClassDef):
             return Made(tensors, node)
         return tensors.returned(node)
@@ -586,9 +586,9 @@ class Tensors:
             if isinstance(item.node, ast.FunctionDef | ast.AsyncFunctionDef):
                 return self, item.node
         for base in node.bases if depth else ():
-            found = self.defined(base, home.parent or home)
-            if found is not None and isinstance(found[1], ast.ClassDef):
-                inherited = found[0].method(found[1], name, depth - 1)
+            result = self.defined(base, home.parent or home)
+            if result is not None and isinstance(result[1], ast.ClassDef):
+                inherited = result[0].method(result[1], name, depth - 1)
                 if inherited is not None:
                     return inherited
         return None
@@ -596,8 +596,8 @@ class Tensors:
     def result(self, node: ast.ClassDef) -> Value:
         """What an object of a class returns when it is called."""
         module = self.derives(node)
-        found = self.method(node, "forward" if module else "__call__")
-        value = found[0].returned(found[1]) if found is not None else UNKNOWN
+        outcome = self.method(node, "forward" if module else "__call__")
+        value = outcome[0].returned(outcome[1]) if outcome is not None else UNKNOWN
         return TENSOR if module and value in (UNKNOWN, MAYBE, NONE) else value
 
     def returned(self, function: ast.AST) -> Value:
@@ -613,9 +613,9 @@ class Tensors:
         if inner is None:
             return UNKNOWN
         if function.returns is not None:
-            said = self.annotated(function.returns, inner)
-            if said is not None:
-                return said
+            text = self.annotated(function.returns, inner)
+            if text is not None:
+                return text
         ends: list[Value] = []
         yields: list[Value] = []
         for item in _own_nodes(function):
@@ -641,9 +641,9 @@ class Tensors:
                 if name.startswith("torch.nn."):
                     self._modules[node] = True
                     break
-                found = self.defined(base, home.parent or home) if home else None
-                if found is not None and isinstance(found[1], ast.ClassDef):
-                    if found[0].derives(found[1]):
+                result = self.defined(base, home.parent or home) if home else None
+                if result is not None and isinstance(result[1], ast.ClassDef):
+                    if result[0].derives(result[1]):
                         self._modules[node] = True
                         break
         return self._modules[node]
@@ -659,12 +659,12 @@ class Tensors:
                 except SyntaxError:
                     return None
             case ast.BinOp(op=ast.BitOr()):
-                return self._said([node.left, node.right], scope, depth)
+                return self._joined_texts([node.left, node.right], scope, depth)
             case ast.Subscript():
                 last = written(node.value).split(".")[-1]
                 parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
                 if last == "Optional" or last == "Union":
-                    return self._said(parts, scope, depth)
+                    return self._joined_texts(parts, scope, depth)
                 if last in ("Annotated", "Final", "ClassVar"):
                     return self.annotated(parts[0], scope, depth - 1)
                 if last in MAPPINGS:
@@ -689,17 +689,17 @@ class Tensors:
                     return HOST
                 if last == "DataLoader":
                     return LOADER
-                found = self.defined(node, scope)
-                if found is not None and isinstance(found[1], ast.ClassDef):
-                    return Made(found[0], found[1])
+                result = self.defined(node, scope)
+                if result is not None and isinstance(result[1], ast.ClassDef):
+                    return Made(result[0], result[1])
                 if last.endswith("Module"):
                     return MODULE
         return None
 
-    def _said(self, parts: list[ast.expr], scope: Scope, depth: int) -> Value | None:
-        said = [self.annotated(one, scope, depth - 1) for one in parts]
-        known = [one for one in said if one is not None]
-        return join(known) if known and len(known) == len(said) else None
+    def _joined_texts(self, parts: list[ast.expr], scope: Scope, depth: int) -> Value | None:
+        texts = [self.annotated(one, scope, depth - 1) for one in parts]
+        known = [one for one in texts if one is not None]
+        return join(known) if known and len(known) == len(texts) else None
 
 
 def _static(function: ast.AST) -> bool:

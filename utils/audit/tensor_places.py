@@ -172,9 +172,9 @@ class Places:
                 one for one in given[1:] if self.tensors.value(one, scope) in (TENSOR, MAYBE, BATCH)
             ]
             return bool(given) and all(self.on_cpu(part, scope) for part in [given[0], *others])
-        found = self.tensors.defined(node.func, scope)
-        if found is not None and isinstance(found[1], ast.FunctionDef):
-            return self._returned_on_cpu(*found)
+        result = self.tensors.defined(node.func, scope)
+        if result is not None and isinstance(result[1], ast.FunctionDef):
+            return self._returned_on_cpu(*result)
         if isinstance(node.func, ast.Attribute) and node.func.attr not in NAMES["moves"]:
             return not placed and self.on_cpu(node.func.value, scope)
         return False
@@ -205,12 +205,12 @@ class Places:
 
     def _is_loaded(self, item: Binding, home: Scope) -> bool:
         """What a loader gives, in a loop that moves some of it to the device: not this."""
-        each = item.node if item.kind == "loop" else None
-        while isinstance(each, ast.Call) and each.args:
-            each = each.args[0]  # enumerate(tqdm(loader))
-        if each is None or self.tensors.names.imports & DEVICE_LOADERS:
+        element = item.node if item.kind == "loop" else None
+        while isinstance(element, ast.Call) and element.args:
+            element = element.args[0]  # enumerate(tqdm(loader))
+        if element is None or self.tensors.names.imports & DEVICE_LOADERS:
             return False
-        if self.tensors.value(each, home) != LOADER or "prefetch" in written(each):
+        if self.tensors.value(element, home) != LOADER or "prefetch" in written(element):
             return False
         if self._moving is None:
             self._moving = [

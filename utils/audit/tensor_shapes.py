@@ -148,14 +148,14 @@ def counters(node: ast.For | ast.AsyncFor | ast.While) -> set[str]:
     names = {name for item in node.body for name in _added_to(item)}
     if isinstance(node, ast.While):
         return names
-    each = node.iter
+    element = node.iter
     match node.target:  # of what was enumerated before
-        case ast.Tuple(elts=[ast.Name(first), _]) if isinstance(each, ast.Name):
+        case ast.Tuple(elts=[ast.Name(first), _]) if isinstance(element, ast.Name):
             names |= {first} if TURN.match(first) else set()
-    while isinstance(each, ast.Call) and each.args and _last(each.func) in PASSES:
-        each = each.args[0]
-    if isinstance(each, ast.Call):
-        function = _last(each.func)
+    while isinstance(element, ast.Call) and element.args and _last(element.func) in PASSES:
+        element = element.args[0]
+    if isinstance(element, ast.Call):
+        function = _last(element.func)
         if function in ("range", "trange") and isinstance(node.target, ast.Name):
             names.add(node.target.id)
         elif function == "enumerate" and isinstance(node.target, ast.Tuple):
@@ -639,13 +639,13 @@ def _longest(at: "State", node: ast.AST, depth: int = 4) -> bool:
     if depth == 0:
         return False
     match node:
-        case ast.Call(func=ast.Name("max"), args=[ast.ListComp() | ast.GeneratorExp() as each]):
-            sized = each.elt
+        case ast.Call(func=ast.Name("max"), args=[ast.ListComp() | ast.GeneratorExp() as item]):
+            sized = item.elt
             if isinstance(sized, ast.Call) and _last(sized.func) in ("len", "size"):
                 return True
             return isinstance(sized, ast.Subscript) and _last(sized.value) == "shape"
-        case ast.Call(func=ast.Name("max"), args=[ast.Name() | ast.Attribute() as each]):
-            return LENGTHS.search(_last(each)) is not None and at.kind(each) != "tensor"
+        case ast.Call(func=ast.Name("max"), args=[ast.Name() | ast.Attribute() as item]):
+            return LENGTHS.search(_last(item)) is not None and at.kind(item) != "tensor"
         case ast.Call(func=ast.Name("min" | "int")):
             return any(_longest(at, one, depth - 1) for one in node.args)
         case ast.Tuple() | ast.List():
@@ -1029,10 +1029,10 @@ def _returns_values(at: "State", node: ast.Call, depth: int) -> bool:
     """The function of the tree returns a number that it reads from a tensor."""
     if at.kind(node) == "tensor":
         return False
-    found = at.tensors.defined(node.func, at.scope)
-    if found is None or not isinstance(found[1], ast.FunctionDef):
+    result = at.tensors.defined(node.func, at.scope)
+    if result is None or not isinstance(result[1], ast.FunctionDef):
         return False
-    tensors, function = found
+    tensors, function = result
     scope = tensors.names.scopes.get(function)
     if scope is None:
         return False

@@ -110,8 +110,8 @@ class Uses:
             parts = [item.node for item in kept if isinstance(item.node, ast.BinOp)]
         else:
             parts = [node] if isinstance(node, ast.BinOp) else []
-        for each in parts:
-            for one in (each.left, each.right):
+        for part in parts:
+            for one in (part.left, part.right):
                 if isinstance(one, ast.Name) and LOSS_NAME.search(one.id):
                     self._note(one, scope)
 

@@ -177,7 +177,7 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
         )
         if wanted and not at.on_cpu(owner) and not _fetched(owner):
             _sync(at, node.func, f".{method}() waits as .item() does")
-    elif name == "str" and node not in at.told and (at.steps or at.loops):
+    elif name == "str" and node not in at.reported and (at.steps or at.loops):
         if len(node.args) == 1 and is_device_tensor(at, node.args[0]):
             _sync(
                 at, node.func, "the text holds the value of a tensor, which waits as .item() does"
@@ -208,7 +208,7 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
             return  # Lightning keeps the tensor until it logs
         for arg in [*node.args, *(item.value for item in node.keywords)]:
             if any(is_device_tensor(at, part) for part in _shown(arg) if not _fetched(part)):
-                at.told.add(arg)
+                at.reported.add(arg)
                 _sync(at, node.func, "writing a tensor waits as .item() does")
                 return
     elif name.startswith("numpy.") and _is_moved(at):
@@ -226,8 +226,8 @@ def _helps_to_read(at: "State", node: ast.Call) -> bool:
     """to_numpy(x), a short function of the tree that reads what it is given."""
     if len(node.args) != 1 or not is_device_tensor(at, node.args[0]):
         return False
-    found = at.tensors.defined(node.func, at.scope)
-    function = found[1] if found is not None else None
+    result = at.tensors.defined(node.func, at.scope)
+    function = result[1] if result is not None else None
     if not isinstance(function, ast.FunctionDef) or len(function.body) > SHORT:
         return False
     given = [arg.arg for arg in function.args.args]
@@ -325,7 +325,7 @@ def is_text(node: ast.expr) -> bool:
 
 def formatted(at: "State", node: ast.expr) -> None:
     """f"{loss:.3f}" or "%.3f" % loss in a loop, wherever the text goes."""
-    if not at.torch or on_host(at) or node in at.told or not (at.loops or at.epochs):
+    if not at.torch or on_host(at) or node in at.reported or not (at.loops or at.epochs):
         return
     if any(is_device_tensor(at, part) for part in _shown(node)):
         _sync(at, node, "the text holds the value of a tensor, which waits as .item() does")
@@ -502,10 +502,10 @@ def counts_found(at: "State", node: ast.AST) -> bool:
                     and counts_found(at, kept[0].node)
                 )
             )
-        case ast.Call(func=ast.Name("len"), args=[each]):
-            return is_found(at, each)
-        case ast.Call(func=ast.Attribute(attr="numel" | "size" | "nelement", value=each)):
-            return is_found(at, each) or _shrinks(at, each)
+        case ast.Call(func=ast.Name("len"), args=[item]):
+            return is_found(at, item)
+        case ast.Call(func=ast.Attribute(attr="numel" | "size" | "nelement", value=item)):
+            return is_found(at, item) or _shrinks(at, item)
         case ast.Subscript(value=ast.Attribute(attr="shape") as shape):
             return is_found(at, shape.value)
     return False

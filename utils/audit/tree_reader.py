@@ -142,11 +142,11 @@ class Reader(State):
         origin = self.guard or self._skipped(node.decorator_list)
         state = {"scope": self.names.scopes[node], "loops": 0, "epochs": False, "guard": origin}
         state |= {"periodic": 0, "counters": frozenset()}
-        each = self.torch and (
+        item = self.torch and (
             tensor_shapes.is_step_function(node.name) or self.tensors.is_forward(node, self.scope)
         )
         state["once"] = False
-        state |= {"steps": "function" if each else "", "loops": int(each)}
+        state |= {"steps": "function" if item else "", "loops": int(item)}
         if any(written(one).startswith("triton.jit") for one in node.decorator_list):
             state["hosted"] = True  # a kernel: its tensors are none of torch
         with self.having(functions=[*self.functions, node.name], **state):

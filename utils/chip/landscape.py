@@ -60,11 +60,11 @@ def _figures(chip: str, keys: tuple[str, ...]) -> list[Figure]:
 
 
 def _cell(chip: str, unit: str, keys: tuple[str, ...]) -> str:
-    found = [figure for figure in _figures(chip, keys) if figure.value is not None]
-    if not found:
+    results = [figure for figure in _figures(chip, keys) if figure.value is not None]
+    if not results:
         return "-"
-    text = f"{found[0].to(unit):,.5g}" if unit else found[0].text
-    return ("~" if found[0].status == "third-party-estimate" else "") + text
+    text = f"{results[0].to(unit):,.5g}" if unit else results[0].text
+    return ("~" if results[0].status == "third-party-estimate" else "") + text
 
 
 def _sources(chip: str) -> str:

@@ -29,12 +29,12 @@ def kept_share(w: np.ndarray) -> float:
     return np.count_nonzero(w) / np.size(w)
 
 
-def relative_error(exact: np.ndarray, found: np.ndarray) -> float:
+def relative_error(exact: np.ndarray, result: np.ndarray) -> float:
     """The norm of the difference over the norm of the exact values, which are not all zero."""
-    exact, found = np.asarray(exact, np.float64), np.asarray(found, np.float64)
-    if exact.shape != found.shape or not exact.any():
+    exact, result = np.asarray(exact, np.float64), np.asarray(result, np.float64)
+    if exact.shape != result.shape or not exact.any():
         raise ValueError(
             "an error is relative to values of the same shape that are not all zero, found shapes"
-            f" {exact.shape} and {found.shape}"
+            f" {exact.shape} and {result.shape}"
         )
-    return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
+    return float(np.linalg.norm(result - exact) / np.linalg.norm(exact))

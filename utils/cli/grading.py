@@ -101,7 +101,7 @@ def _policy_file(graded: Results, given: argparse.Namespace) -> Path | None:
 
 
 def _late(
-    graded: Results, given: argparse.Namespace, told: Mapping[str, str]
+    graded: Results, given: argparse.Namespace, message: Mapping[str, str]
 ) -> Mapping[str, Late]:
     """What the policy takes off, if there is one; says whose time is unknown."""
     path = _policy_file(graded, given)
@@ -111,7 +111,7 @@ def _late(
     own = named or graded.out / "times.csv"
     written = policy.read_times(own) if named or own.exists() else {}
     known = [s.record for s in graded.students]
-    late = policy.decide(policy.read(path), known, {**told, **written})
+    late = policy.decide(policy.read(path), known, {**message, **written})
     _say(f"in {own}, but not graded here", policy.strangers(written, known), sys.stderr)
     replace_file(graded.out / "late.csv", tables.late_table(graded, late))
     by_name = {s.record.slug: s.record.student for s in graded.students}

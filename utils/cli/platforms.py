@@ -110,8 +110,8 @@ def other_python():
     return ""
 
 
-def _message(found, allowed, way):
-    return "This is {}. torch-xla 2.9 exists for {} only.\n{}".format(found, allowed, way)
+def _message(result, allowed, way):
+    return "This is {}. torch-xla 2.9 exists for {} only.\n{}".format(result, allowed, way)
 
 
 def _dotted(version):

@@ -230,10 +230,10 @@ def _project(tool: Tool, name: str, imported: set[str]) -> str:
     }
     plugins = [
         line
-        for group, found in tool.entry_points.items()
+        for group, result in tool.entry_points.items()
         for line in (
             f"[project.entry-points.{group}]",
-            *(f'{n} = "{tool.package}.{m.partition(".")[2]}"' for n, m in found.items()),
+            *(f'{n} = "{tool.package}.{m.partition(".")[2]}"' for n, m in result.items()),
         )
     ]
 

@@ -445,7 +445,7 @@ def restore(what: str, root: Path = ROOT) -> Change:
 # ---- in words
 
 
-def told(changes: list[Change]) -> str:
+def summary(changes: list[Change]) -> str:
     """The changes in few lines: files by what was done with them, and each thing to know."""
     lines = []
     for done in dict.fromkeys(change.done for change in changes):

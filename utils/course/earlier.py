@@ -128,11 +128,11 @@ class Earlier:
         raise AttributeError(f"no earlier answer is called {name!r}")
 
     def __repr__(self) -> str:
-        lines = [f"{name}: {told(function)}" for name, function in self.functions.items()]
+        lines = [f"{name}: {describe(function)}" for name, function in self.functions.items()]
         return "\n".join([*lines, *map(str, self.problems)])
 
 
-def told(function: Callable[..., Any]) -> str:
+def describe(function: Callable[..., Any]) -> str:
     """Where a function comes from, such as "lab08.ex1"."""
     return str(getattr(function, "__module__", "")).removeprefix("answers to ")
 

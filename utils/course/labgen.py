@@ -232,9 +232,9 @@ def generate(root: Path = ROOT) -> dict[Path, str]:
     return made
 
 
-def _first_difference(found: Path, expected: str) -> str:
+def _first_difference(result: Path, expected: str) -> str:
     try:
-        old = {cell.get("id"): cell for cell in read_notebook(found)["cells"]}
+        old = {cell.get("id"): cell for cell in read_notebook(result)["cells"]}
     except CatalogError:
         return "the file is not a readable notebook"
     new = {cell["id"]: cell for cell in json.loads(expected)["cells"]}

@@ -66,7 +66,7 @@ class Misconception:
         parts = Formatter().parse(self.says)
         return "".join(text + ("" if field is None else "…") for text, field, _, _ in parts)
 
-    def is_said_in(self, text: str) -> bool:
+    def is_in(self, text: str) -> bool:
         """Whether a text says it; it may begin a sentence there."""
         return bool(re.search(_pattern(self.says), text, re.IGNORECASE))
 

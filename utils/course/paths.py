@@ -30,7 +30,7 @@ class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return fact(self.fact)
 
     def __str__(self) -> str:
-        return re.sub(r"\{([\d.]+)\}", lambda found: _release(found[1]), self.state)
+        return re.sub(r"\{([\d.]+)\}", lambda result: _release(result[1]), self.state)
 
 
 def _release(version: str) -> str:

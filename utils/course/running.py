@@ -55,9 +55,9 @@ def _sessions() -> list[dict[str, Any]]:
 
     server = os.environ.get("JPY_PARENT_PID") or str(os.getppid())
     try:
-        told = json.loads(Path(jupyter_runtime_dir(), f"jpserver-{server}.json").read_text())
+        message = json.loads(Path(jupyter_runtime_dir(), f"jpserver-{server}.json").read_text())
         request = urllib.request.Request(
-            f"{told['url']}api/sessions", headers={"Authorization": f"token {told['token']}"}
+            f"{message['url']}api/sessions", headers={"Authorization": f"token {message['token']}"}
         )
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with direct.open(request, timeout=2) as reply:

@@ -27,9 +27,9 @@ class Table:
             for item, name in ((main, main.key), *((other, "but also") for other in main.also))
         ]
 
-    def _when(self, each: Figure) -> str:
-        old = age(each, self.today)
-        return f"{each.date}, {old}" if old else str(each.date)
+    def _when(self, item: Figure) -> str:
+        old = age(item, self.today)
+        return f"{item.date}, {old}" if old else str(item.date)
 
     def __repr__(self) -> str:
         rows = [
@@ -79,9 +79,9 @@ def markdown(
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _made(each: Figure) -> str:
+def _made(item: Figure) -> str:
     """How a derived figure is computed, in keys."""
-    return "= " + each.formula.replace("{", "").replace("}", "") if each.formula else ""
+    return "= " + item.formula.replace("{", "").replace("}", "") if item.formula else ""
 
 
 def table(

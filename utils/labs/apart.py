@@ -44,7 +44,7 @@ def observed(
         # As bytes, because reading them may run code of the answer: the other process is to know
         # its functions before that.
         sent = cloudpickle.dumps((answer, arguments))
-        told = run(_told, work, sent, seconds=limit.SHARE * seconds, **options)
+        text = run(_run_there, work, sent, seconds=limit.SHARE * seconds, **options)
     except TimeoutError:
         raise RuntimeError(_ENDLESS.format(seconds=seconds)) from None
     except fresh.Died as death:
@@ -59,11 +59,11 @@ def observed(
             f"the answer cannot be sent to a process of its own: {error}. Apart from its"
             " arguments it can use only modules and plain values of this notebook"
         ) from None
-    for what in told.get("noticed", ()):  # nothing of a process that died
+    for what in text.get("noticed", ()):  # nothing of a process that died
         noticed.tell(what)
-    if "returned" in told:
-        return told["returned"]
-    kind, message, file, line = told["raised"]
+    if "returned" in text:
+        return text["returned"]
+    kind, message, file, line = text["raised"]
     if kind == "NotImplementedError":
         raise NotImplementedError(message)
     code = linecache.getline(file, line).strip()
@@ -77,7 +77,7 @@ def _wait_for_server() -> None:
     fresh.run(int)
 
 
-def _told(work: Callable[..., Any], sent: bytes) -> dict[str, Any]:
+def _run_there(work: Callable[..., Any], sent: bytes) -> dict[str, Any]:
     """Runs in the other process. What the answer replaces there in the course's code is put back
     after every call, before anything is measured.
     """

@@ -14,7 +14,7 @@ SECONDS = 4.0
 ENDLESS = "the check stopped the answer after some seconds: a right answer takes much less time"
 
 
-def each(
+def responses(
     exercise_id: str, answer: Answer, calls: list[tuple[Any, ...]], shut: tuple[str, ...]
 ) -> list[Any]:
     """What an answer returns at each call, with the modules of `shut` closed to it.

@@ -207,11 +207,11 @@ def _others(verdict: Verdict, first: int) -> list[str]:
     """What the criteria say that are not met, but for the first; and for which case, if they are
     met in the smallest case that fails. A case or sentence that was told is not repeated.
     """
-    response, told = [], [verdict.failing_case]
+    response, text = [], [verdict.failing_case]
     sentences = {verdict.criteria[first].message} if verdict.criteria else set()
     for item, case in zip(verdict.criteria, verdict.cases, strict=True):
-        words = "" if item.passed or case in told else f"for {_words(verdict.exercise, case)}"
-        told += [case] * bool(words)
+        words = "" if item.passed or case in text else f"for {_words(verdict.exercise, case)}"
+        text += [case] * bool(words)
         message = "" if item.passed or item.message in sentences else item.message
         sentences.add(message)
         if words or message:

@@ -61,7 +61,7 @@ def closed(exercise_id: str, *names: str) -> Iterator[None]:
 
 def _functions_of(name: str) -> tuple[FunctionType, ...]:
     """The functions that a name stands for; a module's anew when more of it has been imported."""
-    thing = _found(name)
+    thing = _thing(name)
     inside = f"{name}."
     imported = [m for m in tuple(sys.modules) if m.startswith(inside)]
     key = name, thing, len(imported)
@@ -86,7 +86,7 @@ def _refusal(name: str, place: str, code: CodeType) -> CodeType:
     return made["refuse"].__code__.replace(co_freevars=code.co_freevars)
 
 
-def _found(name: str) -> Any:
+def _thing(name: str) -> Any:
     """What a dotted name stands for: its longest part that is a module, and attributes of it."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):

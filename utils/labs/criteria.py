@@ -50,15 +50,15 @@ def all_right(
     message: str,
     target: str = "all",
     rows: Sequence[Row] = (),
-    said: Sequence[Any] = (),
+    response: Sequence[Any] = (),
 ) -> Criterion:
     """Whether all of some values are right: those at the places `wrong` are not. A part of them
     earns its part.
 
     rows: of wrong values, as a card shows them; more than three are left out.
-    said: all values; if they are one and the same, that is a guess and earns nothing.
+    response: all values; if they are one and the same, that is a guess and earns nothing.
     """
-    constant = len(said) > 1 and len(set(map(str, said))) == 1
+    constant = len(response) > 1 and len(set(map(str, response))) == 1
     share = 0.0 if constant else part(len(wrong), total)
     measured, first = f"{total - len(wrong)} of {total}", wrong[0] if wrong else 0
     return criterion(
@@ -113,11 +113,11 @@ def times(count: int, thing: str) -> str:
     return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
-def not_judged(each: Criterion, message: str = "") -> Criterion:
+def not_judged(item: Criterion, message: str = "") -> Criterion:
     """The criterion failed, because something else hides what it asks for; of that speaks another
     message, or this one.
     """
-    return criterion(each.name, each.weight, False, "not judged", "", message)
+    return criterion(item.name, item.weight, False, "not judged", "", message)
 
 
 def not_asked_for(
@@ -141,13 +141,13 @@ def not_asked_for(
 
 
 def not_of_the_form(
-    said: Sequence[Any], weights: Mapping[str, int], message: str, target: str = ""
+    output: Sequence[Any], weights: Mapping[str, int], message: str, target: str = ""
 ) -> list[Criterion]:
     """The criteria of an answer that returned something else than was asked for somewhere, of which
-    `said` then holds a text: none is judged. [] if all are of the form. message: a template with
-    {strange} for the text.
+    `output` then holds a text: none is judged. [] if all are of the form. message: a template
+    with {strange} for the text.
     """
-    strange = next((item for item in said if isinstance(item, str)), None)
+    strange = next((item for item in output if isinstance(item, str)), None)
     if strange is None:
         return []
     kind = strange.partition(" without")[0]

@@ -59,15 +59,15 @@ class Watch:
         global compare, tell
         self.called = called
         copies: set[int] = set()
-        told: set[str] = set()
+        messages: set[str] = set()
         busy: set[int] = set()
         loaded = {name for name in sys.modules if name.partition(".")[0] == "utils"}
         # Bound here: a cell may put something else in their place.
         thread, frame_at, bottom = threading.get_ident, sys._getframe, sys._getframe(1)
 
         def say(what: str) -> None:
-            if what not in told:
-                told.add(what)
+            if what not in messages:
+                messages.add(what)
                 notice(what)
 
         def look(event: str, details: tuple[Any, ...]) -> None:

@@ -65,7 +65,7 @@ class Known(Sequence[Ways]):
         self,
         exercise_id: str,
         case: Facts,
-        numbers: Callable[[Facts], Sequence[Any]] = lambda facts: facts["said"],
+        numbers: Callable[[Facts], Sequence[Any]] = lambda facts: facts["response"],
         **fields: object,
     ) -> None:
         self._asked = exercise_id, case
@@ -87,7 +87,7 @@ class Known(Sequence[Ways]):
         return [(says, value) for says, value in pairs if isinstance(value, int | float)]
 
 
-def said_of(
+def message_of(
     exercise_id: str, case: Facts, alike: Callable[[Facts], float], otherwise: str, **fields: object
 ) -> str:
     """The sentence of the recorded wrong answer whose facts are most alike, of several the first;

@@ -153,19 +153,19 @@ def half_step(values: np.ndarray) -> np.ndarray:
     return np.ldexp(1.0, exponent - 9)
 
 
-def distances(found: np.ndarray, right: np.ndarray, rounded: bool = False) -> np.ndarray:
+def distances(result: np.ndarray, right: np.ndarray, rounded: bool = False) -> np.ndarray:
     """How far each value is off, relative to the largest right one; nan and infinity count as inf.
 
     rounded: one rounding of each value to BF16 does not count.
     """
     with np.errstate(all="ignore"):
-        off = abs(found.astype(np.float64) - right) - (half_step(right) if rounded else 0.0)
+        off = abs(result.astype(np.float64) - right) - (half_step(right) if rounded else 0.0)
         return np.nan_to_num(np.maximum(off, 0.0) / abs(right).max(), nan=np.inf, posinf=np.inf)
 
 
-def farthest(found: np.ndarray, right: np.ndarray, rounded: bool = False) -> float:
+def farthest(result: np.ndarray, right: np.ndarray, rounded: bool = False) -> float:
     """The largest of the distances."""
-    return float(distances(found, right, rounded).max())
+    return float(distances(result, right, rounded).max())
 
 
 def right_values(
@@ -220,19 +220,19 @@ def _wrong_place(program: Any) -> str:
     return ""
 
 
-def close_to(found: np.ndarray, right: np.ndarray) -> bool:
+def close_to(result: np.ndarray, right: np.ndarray) -> bool:
     """Whether finite values are off by some roundings to BF16, not more."""
-    return bool(abs(found.astype(np.float64) - right).max() <= 2**-6 * abs(right).max())
+    return bool(abs(result.astype(np.float64) - right).max() <= 2**-6 * abs(right).max())
 
 
 def recognised(
-    found: np.ndarray, ways: Iterable[tuple[str, np.ndarray]], share: float, otherwise: str
+    result: np.ndarray, ways: Iterable[tuple[str, np.ndarray]], share: float, otherwise: str
 ) -> str:
     """The message to the first array that values are near to: off by at most this share of its
     largest value. ways: messages and arrays of one shape, computed as they are asked for.
     """
     return next(
-        (text for text, way in ways if abs(found - way).max() <= share * abs(way).max()), otherwise
+        (text for text, way in ways if abs(result - way).max() <= share * abs(way).max()), otherwise
     )
 
 

@@ -23,20 +23,20 @@ of two that explain as much, it is named.
 """
 
 
-def near(said: Number, right: float | None, tolerance: float = TOLERANCE) -> bool:
+def near(text: Number, right: float | None, tolerance: float = TOLERANCE) -> bool:
     """
     >>> near(1.0005, 1.0), near(1.1, 1.0), near("nan", 1.0), near(None, None)
     (True, False, False, True)
     """
-    if said is None or right is None:
-        return said is right
-    if isinstance(said, str):
+    if text is None or right is None:
+        return text is right
+    if isinstance(text, str):
         return False
-    return abs(said - right) <= tolerance * abs(right)
+    return abs(text - right) <= tolerance * abs(right)
 
 
 def recognised(
-    said: Sequence[Number],
+    output: Sequence[Number],
     right: Sequence[float | None],
     ways: Sequence[Ways],
     tolerance: float = TOLERANCE,
@@ -44,10 +44,12 @@ def recognised(
     """The wrong way that gives most of the numbers, a wrong one among them: the first wrong number
     that it gives, and its message; "" if no way gives any.
     """
-    wrong = [p for p, entry in enumerate(right) if not near(said[p], entry, tolerance)]
+    wrong = [p for p, entry in enumerate(right) if not near(output[p], entry, tolerance)]
     results: dict[str, list[int]] = {}
     for place in range(len(right)):
-        texts = {text: None for text, number in ways[place] if near(said[place], number, tolerance)}
+        texts = {
+            text: None for text, number in ways[place] if near(output[place], number, tolerance)
+        }
         for text in texts:
             results.setdefault(text, []).append(place)
     first = {text: min(set(places) & set(wrong), default=-1) for text, places in results.items()}
@@ -83,7 +85,7 @@ def rounded(pairs: Sequence[tuple[Number, Number]]) -> bool:
 def right_or_none(
     name: str,
     weight: int,
-    said: Sequence[Number],
+    output: Sequence[Number],
     right: Sequence[float | None],
     labels: Sequence[str],
     ways: Sequence[Ways],
@@ -94,20 +96,20 @@ def right_or_none(
     """As `right_values`, where None is right for some; texts: what is wrong with None where there
     is a number, and with a number where there is None.
     """
-    odd = [p for p, item in enumerate(right) if (said[p] is None) != (item is None)]
+    odd = [p for p, item in enumerate(right) if (output[p] is None) != (item is None)]
     if not odd:
-        return right_values(name, weight, said, right, labels, ways, advice, tolerance)
-    off = [p for p, item in enumerate(right) if not near(said[p], item, tolerance)]
+        return right_values(name, weight, output, right, labels, ways, advice, tolerance)
+    off = [p for p, item in enumerate(right) if not near(output[p], item, tolerance)]
     off = [odd[0], *(place for place in off if place != odd[0])]
-    rows = [row(labels[p], said[p], right[p]) for p in off]
-    text = texts[said[odd[0]] is not None]
-    return all_right(name, weight, off, len(right), text, rows=rows, said=said)
+    rows = [row(labels[p], output[p], right[p]) for p in off]
+    text = texts[output[odd[0]] is not None]
+    return all_right(name, weight, off, len(right), text, rows=rows, response=output)
 
 
 def right_values(
     name: str,
     weight: int,
-    said: Sequence[Number],
+    text: Sequence[Number],
     right: Sequence[float | None],
     labels: Sequence[str],
     ways: Sequence[Ways],
@@ -116,24 +118,24 @@ def right_values(
 ) -> Criterion:
     """Whether every number is right.
 
-    said, right, labels: one per value, in the same order; a label says which value it is.
+    response, right, labels: one per value, in the same order; a label says which value it is.
     ways: for each value what wrong ways give for it. advice: the message otherwise. tolerance: how
     far a number may lie from the right one, relative to it.
     """
-    off = [p for p, item in enumerate(right) if not near(said[p], item, tolerance)]
+    off = [p for p, item in enumerate(right) if not near(text[p], item, tolerance)]
     target = (
         f"all, to {tolerance:.1%}"
         if tolerance >= 1e-3
         else f"all, to 1 in 10^{-math.log10(tolerance):.0f}"
     )
     message = ""
-    if strange := [place for place in off if isinstance(said[place], str)]:
-        place, message = strange[0], f"found {said[strange[0]]}, return a number"
+    if strange := [place for place in off if isinstance(text[place], str)]:
+        place, message = strange[0], f"found {text[strange[0]]}, return a number"
     elif off:
-        place, message = recognised(said, right, ways, tolerance)
-        if rounded([(said[item], right[item]) for item in off]):
+        place, message = recognised(text, right, ways, tolerance)
+        if rounded([(text[item], right[item]) for item in off]):
             place, message = off[0], "this is rounded too far: return the number without rounding"
     if off:
         off = [place, *(item for item in off if item != place)]
-    rows = [row(labels[p], said[p], right[p]) for p in off]
-    return all_right(name, weight, off, len(right), message or advice, target, rows, said)
+    rows = [row(labels[p], text[p], right[p]) for p in off]
+    return all_right(name, weight, off, len(right), message or advice, target, rows, text)

@@ -58,10 +58,10 @@ class Quota:
 
 @dataclass(frozen=True)
 class Price:
-    """USD for an hour; None if no source of the course gives it. said: which price it is."""
+    """USD for an hour; None if no source of the course gives it. label: which price it is."""
 
     usd_per_hour: float | None
-    said: str
+    label: str
     source: str = ""
 
 

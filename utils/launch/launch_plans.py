@@ -81,7 +81,7 @@ class Cost:
     hours: that are paid for; more than asked where nothing ends the machine at the minute.
     disk_usd: outside of EC2 in us-east-1 an allowance, see `DISK_ELSEWHERE`.
     usd_per_hour, total_usd: None if no source gives the price.
-    said: which price it is; source: its address, empty if the learner gave it.
+    label: which price it is; source: its address, empty if the learner gave it.
     """
 
     hours: float
@@ -90,7 +90,7 @@ class Cost:
     disk_gb: int
     disk_usd: float
     total_usd: float | None
-    said: str
+    label: str
     source: str
 
 
@@ -156,7 +156,7 @@ class Plan:
             reasons.append(f"a limit of {limit_usd:g} USD is none: give what it may cost")
         if self.cost.total_usd is None:
             reasons.append(
-                f"its price is unknown: {self.cost.said}. Look it up on the price page of AWS and "
+                f"its price is unknown: {self.cost.label}. Look it up on the price page of AWS and "
                 "give it with --price, in USD for an hour"
             )
         elif limit_usd is not None and not self.cost.total_usd <= limit_usd:
@@ -318,7 +318,7 @@ def cost(order: Order) -> Cost:
     disk_usd = gb_hours * figure("launch.disk.price").to("USD/GB/hour")
     hourly = price.usd_per_hour
     total = None if hourly is None else hours * hourly + disk_usd
-    return Cost(hours, 1, hourly, order.disk_gb, disk_usd, total, price.said, price.source)
+    return Cost(hours, 1, hourly, order.disk_gb, disk_usd, total, price.label, price.source)
 
 
 def _given(price: Price, order: Order, usd_per_hour: float) -> Price:
@@ -326,7 +326,7 @@ def _given(price: Price, order: Order, usd_per_hour: float) -> Price:
     if price.usd_per_hour is not None:
         raise ValueError(
             f"the price of {instance} in {region} is known: {price.usd_per_hour} USD an hour, "
-            f"{price.said}. Leave your own price out"
+            f"{price.label}. Leave your own price out"
         )
     chips = figure(f"{known.ec2_type(instance)}.accelerators").number
     least = chips * figure("trn1.2xlarge.price.on_demand").to("USD/h")

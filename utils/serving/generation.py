@@ -115,10 +115,10 @@ def tensor_parallel(
     whole = decode(model, machine, context, batch, dtype)
     size = batch * model.width * width_bytes(dtype)
     messages = 2 * model.layers if ranks > 1 else 0
-    each = collectives.seconds("all-reduce", size, fabric, ranks)
+    item = collectives.seconds("all-reduce", size, fabric, ranks)
     return Parallel(
         ranks, whole.seconds * fabric.ranks / ranks, messages, size,
-        messages * float(each.bytes_sent_per_rank), messages * float(each.seconds),
+        messages * float(item.bytes_sent_per_rank), messages * float(item.seconds),
     )  # fmt: skip
 
 

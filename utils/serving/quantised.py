@@ -40,7 +40,7 @@ def rounded(x: Tensor, fmt: str) -> Tensor:
 
 def matrices(model: nn.Module) -> Iterator[nn.Linear]:
     """What `with_weights` rounds: every linear layer."""
-    return (each for each in model.modules() if isinstance(each, nn.Linear))
+    return (module for module in model.modules() if isinstance(module, nn.Linear))
 
 
 def with_weights(model: nn.Module, fmt: str) -> nn.Module:
@@ -49,16 +49,16 @@ def with_weights(model: nn.Module, fmt: str) -> nn.Module:
     The copy computes in its own dtype, as a device does that reads few bits and widens them.
     """
     result = copy.deepcopy(model)
-    for each in matrices(result):
-        each.weight.data = rounded(each.weight.data, fmt)
+    for matrix in matrices(result):
+        matrix.weight.data = rounded(matrix.weight.data, fmt)
     return result
 
 
 def weight_bytes(model: nn.Module, fmt: str = "") -> int:
     """Bytes of the matrices of a model: as they are, or in a format, with their scales."""
     if not fmt:
-        return sum(each.weight.nbytes for each in matrices(model))
+        return sum(matrix.weight.nbytes for matrix in matrices(model))
     return sum(
-        each.weight.numel() * bits(fmt) // 8 + each.weight.shape[0] * SCALE_BYTES
-        for each in matrices(model)
+        matrix.weight.numel() * bits(fmt) // 8 + matrix.weight.shape[0] * SCALE_BYTES
+        for matrix in matrices(model)
     )

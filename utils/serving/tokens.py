@@ -347,7 +347,7 @@ def _offer(
             online = replace(online, load=online.load / peak)
         offers.append(Offer(instance, price, chips, whole.chips // chips, online, batch))
     return max(
-        offers, key=lambda each: each.online.requests_per_s * each.replicas if each.online else 0.0
+        offers, key=lambda item: item.online.requests_per_s * item.replicas if item.online else 0.0
     )
 
 
@@ -389,7 +389,7 @@ def _row(offer: Offer, best: Offer, worst: Offer, start_hours: float) -> tuple[s
     if point is None:
         return (offer.instance, "not within this level", *[""] * 7)
     read, written = (
-        _range([getattr(each.online, field, None) for each in (offer, best, worst)])
+        _range([getattr(item.online, field, None) for item in (offer, best, worst)])
         for field in ("usd_per_million_in", "usd_per_million_out")
     )
     return (
@@ -400,5 +400,5 @@ def _row(offer: Offer, best: Offer, worst: Offer, start_hours: float) -> tuple[s
 
 
 def _range(usd: list[float | None]) -> str:
-    middle, best, worst = (each if each is None else f"{each:.2f}" for each in usd)
+    middle, best, worst = (item if item is None else f"{item:.2f}" for item in usd)
     return f"{middle} ({best} to {worst or 'none'})" if middle else "no price"

@@ -162,9 +162,9 @@ def serve_apart(
         if request.max_tokens > 1:
             rest = Request([*request.prompt, 0], request.max_tokens - 1)
             handed.append((free_s + transfer_s(len(request.prompt)), len(firsts) - 1, rest))
-    handed.sort(key=lambda each: each[:2])
+    handed.sort(key=lambda item: item[:2])
     decoded = serve(engine, [(time, request) for time, _, request in handed])
-    later = {number: each for (_, number, _), each in zip(handed, decoded, strict=True)}
+    later = {number: item for (_, number, _), item in zip(handed, decoded, strict=True)}
     return [
         Served(due, (first, *(later[number].times_s if number in later else ())))
         for number, (due, first) in enumerate(firsts)
@@ -175,11 +175,11 @@ def kept(served: Items[Served], first_s: float, token_s: float) -> float:
     """Share of the requests that kept a service level: first token within first_s, and each token
     after it within token_s on average.
     """
-    good = sum(each.first_token_s <= first_s and each.per_token_s <= token_s for each in served)
+    good = sum(item.first_token_s <= first_s and item.per_token_s <= token_s for item in served)
     return good / len(served)
 
 
 def goodput_per_s(served: Items[Served], first_s: float, token_s: float) -> float:
     """Requests a second that kept the service level, from the first arrival to the last token."""
-    end_s = max(each.times_s[-1] for each in served)
+    end_s = max(item.times_s[-1] for item in served)
     return kept(served, first_s, token_s) * len(served) / (end_s - served[0].due_s)

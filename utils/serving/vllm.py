@@ -39,14 +39,14 @@ class Parts:
     """The table of all parts: each state links its source and says the date of it."""
 
     def __repr__(self) -> str:
-        rows = [(each.part, f"{each.state} [{', '.join(each.facts)}]") for each in parts()]
+        rows = [(item.part, f"{item.state} [{', '.join(item.facts)}]") for item in parts()]
         return "\n".join(columns(rows, indent=""))
 
     def _repr_markdown_(self) -> str:
         rows = []
-        for each in parts():
-            options = ", ".join(f"`{option}`" for option in each.options)
-            sources = [fact(key) for key in each.facts]
+        for item in parts():
+            options = ", ".join(f"`{option}`" for option in item.options)
+            sources = [fact(key) for key in item.facts]
             dates = ", ".join(f"[{source.date}]({source.source})" for source in sources)
-            rows.append((each.part, str(each.section), options, f"{each.state} ({dates})"))
+            rows.append((item.part, str(item.section), options, f"{item.state} ({dates})"))
         return markdown(HEAD, rows)

@@ -25,17 +25,17 @@ def task(which: str | int) -> None:
     """
     from IPython.display import Markdown, display  # late: only a notebook needs IPython
 
-    each = puzzle(which)
-    lines = [f"**{each.number} · {each.title}** (step {each.step} of 5). {each.wanted}", ""]
-    lines += [f"- takes `{array}`" for array in each.arguments]
-    sizes = "; ".join(f"{name} is {_either(values)}" for name, values in each.sizes.items())
-    lines += [f"- returns `{each.result}`", f"- {sizes}", f"- {timing(each)}", ""]
+    item = puzzle(which)
+    lines = [f"**{item.number} · {item.title}** (step {item.step} of 5). {item.wanted}", ""]
+    lines += [f"- takes `{array}`" for array in item.arguments]
+    sizes = "; ".join(f"{name} is {_either(values)}" for name, values in item.sizes.items())
+    lines += [f"- returns `{item.result}`", f"- {sizes}", f"- {timing(item)}", ""]
     lines += [
         f"<details><summary>Hint {number}</summary>{escape(hint)}</details>"
-        for number, hint in enumerate(each.hints, 1)
+        for number, hint in enumerate(item.hints, 1)
     ]
     display(Markdown("\n".join(lines)))
-    display(puzzle_tiles(each))
+    display(puzzle_tiles(item))
 
 
 def _either(values: list[int]) -> str:
@@ -50,8 +50,8 @@ def check(which: str | int) -> None:
     stand in it.
     """
     cell = linecache.getlines(sys._getframe(1).f_code.co_filename)
-    each, source = puzzle(which), without_checks("".join(cell))
-    verdict = judged(each, source)
+    item, source = puzzle(which), without_checks("".join(cell))
+    verdict = judged(item, source)
     print(heard(verdict, bests.record(verdict, source)))
 
 

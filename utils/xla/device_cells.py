@@ -111,14 +111,14 @@ def on_device(
     """
 
     def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
-        for line in _lines(function, would, _said(quoted)):
+        for line in _lines(function, would, _quotation(quoted)):
             print(_FOLD.fill(line))
         return function
 
     return decorated
 
 
-def _said(quoted: "Fact | str") -> str:
+def _quotation(quoted: "Fact | str") -> str:
     return quoted if isinstance(quoted, str) else f"{quoted.text} ({quoted.status}, {quoted.date})"
 
 

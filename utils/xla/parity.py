@@ -190,9 +190,9 @@ def _train(
 def _errors(run: _Run, exact: _Run) -> tuple[float, float, float]:
     """Largest error of output, gradients and losses, each over the largest exact value."""
 
-    def flat(each: _Run) -> tuple[Tensor, Tensor, Tensor]:
-        gradients = torch.cat([one.flatten() for one in each.gradients])
-        return each.output.flatten(), gradients, torch.tensor(each.losses, dtype=torch.float64)
+    def flat(item: _Run) -> tuple[Tensor, Tensor, Tensor]:
+        gradients = torch.cat([one.flatten() for one in item.gradients])
+        return item.output.flatten(), gradients, torch.tensor(item.losses, dtype=torch.float64)
 
     output, gradients, losses = (
         float((a - b).abs().max() / b.abs().max())

@@ -24,6 +24,6 @@ def main(arguments: list[str]) -> int:
     except copies.CopiesError as error:
         print(error, file=sys.stderr)
         return 1
-    print(copies.told(changes) or "All of it was here already.")
+    print(copies.summary(changes) or "All of it was here already.")
     print(note or "Where both have points for an exercise, the higher ones are kept.")
     return 0

@@ -72,7 +72,7 @@ def _published(given: argparse.Namespace) -> int:
               file=sys.stderr)  # fmt: skip
         return 1
     try:
-        found = (
+        result = (
             accuracy.compare(rows, given.published, before=_say)
             if given.published
             else accuracy.recorded(rows)
@@ -80,12 +80,12 @@ def _published(given: argparse.Namespace) -> int:
     except (FileNotFoundError, LookupError) as error:
         print(error.args[0], file=sys.stderr)
         return 1
-    print(found)
+    print(result)
     if given.published and given.record:
-        accuracy.record(found)
-    if found.unmet():
-        print("\nnot met:", *found.unmet(), sep="\n  ")
-    return 1 if found.unmet() else 0
+        accuracy.record(result)
+    if result.unmet():
+        print("\nnot met:", *result.unmet(), sep="\n  ")
+    return 1 if result.unmet() else 0
 
 
 def _say(it: Any) -> None:

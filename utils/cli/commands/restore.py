@@ -20,5 +20,5 @@ def main(arguments: list[str]) -> int:
     except copies.CopiesError as error:
         print(error, file=sys.stderr)
         return 1
-    print(copies.told([change]))
+    print(copies.summary([change]))
     return 0

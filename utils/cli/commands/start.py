@@ -62,13 +62,13 @@ def bring_up_copies(root: Path) -> None:
     first = not copies.folder(root).exists()
     try:
         with copies.alone(root):
-            told = copies.told(copies.sync(root))
+            message = copies.summary(copies.sync(root))
     except copies.CopiesError as error:
-        told = f"The copies of lessons and labs are not brought up to date: {error}."
+        message = f"The copies of lessons and labs are not brought up to date: {error}."
     if first:
         print(f"Your own copies of lessons and labs are in {copies.FOLDER}/, which git ignores.")
-    if told:
-        print(told)
+    if message:
+        print(message)
 
 
 def environment(prefix: Path) -> dict[str, str]:

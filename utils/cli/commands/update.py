@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     except copies.CopiesError as error:
         print(error, file=sys.stderr)
         return 1
-    print(copies.told(changes) or "Your copies were up to date.")
+    print(copies.summary(changes) or "Your copies were up to date.")
     if changes:
         print("Reload what is open in JupyterLab: File, Reload Notebook from Disk.")
     return 0

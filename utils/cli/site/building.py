@@ -76,8 +76,8 @@ def build(out: Path, root: Path = ROOT) -> Path:
                 str(work / "trees"), "html", status=None, warning=warnings,
             )  # fmt: skip
             app.build()
-        if found := warnings.getvalue().strip():
-            raise SiteError(f"Sphinx warns of the pages:\n{found.replace(str(work), '')}")
+        if result := warnings.getvalue().strip():
+            raise SiteError(f"Sphinx warns of the pages:\n{result.replace(str(work), '')}")
         for page in (work / "html").rglob("*.html"):
             content = page.read_text(encoding="utf-8")
             for old, new in REACHABLE.items():

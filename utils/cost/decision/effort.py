@@ -15,7 +15,7 @@ def roughly(estimate: float) -> str:
     return f"{float(f'{estimate:.2g}'):,.10g}"
 
 
-def port_effort(answers: Answers, values: Values, found: Seen = NOTHING) -> float:
+def port_effort(answers: Answers, values: Values, result: Seen = NOTHING) -> float:
     """Engineer weeks of a port."""
     served = answers.framework == "vLLM"
     weeks = values["serve_weeks"] if served else values["port_weeks"]
@@ -29,16 +29,16 @@ def port_effort(answers: Answers, values: Values, found: Seen = NOTHING) -> floa
         weeks += values["bucket_weeks"]
     if answers.shapes == "data-dependent":
         weeks += values["dynamic_weeks"]
-    weeks += found.errors / values["errors_per_week"]
+    weeks += result.errors / values["errors_per_week"]
     factor = {"none": "novice_factor", "Trainium": "expert_factor"}.get(answers.experience)
     return weeks * (values[factor] if factor else 1)
 
 
-def port_weeks(answers: Answers, values: Values, found: Seen = NOTHING) -> float:
+def port_weeks(answers: Answers, values: Values, result: Seen = NOTHING) -> float:
     """Weeks by the calendar: a few can share the work, and somebody has to be found first."""
     hands = min(max(answers.engineers, 1), values["team"])
     waiting = 0 if answers.engineers else values["hiring_weeks"]
-    return waiting + port_effort(answers, values, found) / hands
+    return waiting + port_effort(answers, values, result) / hands
 
 
 def pilot_weeks() -> float:
@@ -46,11 +46,11 @@ def pilot_weeks() -> float:
     return sum(step.weeks for step in steps().values())
 
 
-def weeks_needed(answers: Answers, values: Values, found: Seen = NOTHING) -> float:
+def weeks_needed(answers: Answers, values: Values, result: Seen = NOTHING) -> float:
     """Weeks by the calendar of port and pilot."""
-    return port_weeks(answers, values, found) + pilot_weeks()
+    return port_weeks(answers, values, result) + pilot_weeks()
 
 
-def price_of_trying(answers: Answers, values: Values, found: Seen = NOTHING) -> float:
+def price_of_trying(answers: Answers, values: Values, result: Seen = NOTHING) -> float:
     """Pay of port and pilot, with one engineer for the pilot."""
-    return values["week_pay"] * (port_effort(answers, values, found) + pilot_weeks())
+    return values["week_pay"] * (port_effort(answers, values, result) + pilot_weeks())

@@ -85,38 +85,38 @@ def _worse(scale: tuple[str, ...], a: str, b: str) -> str:
     return max(a, b, key=scale.index)
 
 
-def corrected(answers: Answers, found: Seen) -> Answers:
+def corrected(answers: Answers, result: Seen) -> Answers:
     """The answers that the rule goes by."""
-    kernels = _worse(KERNELS, answers.kernels, found.kernels)
-    shapes = _worse(SHAPES, answers.shapes, found.shapes)
+    kernels = _worse(KERNELS, answers.kernels, result.kernels)
+    shapes = _worse(SHAPES, answers.shapes, result.shapes)
     if (kernels, shapes) == (answers.kernels, answers.shapes):
         return answers
     return answers.changed(kernels=kernels, shapes=shapes)
 
 
-def contradictions(answers: Answers, found: Seen) -> tuple[Contradiction, ...]:
+def contradictions(answers: Answers, result: Seen) -> tuple[Contradiction, ...]:
     """Where answers and audit disagree: the audit overrules what is too good, doubts the rest."""
-    if found is NOTHING:
+    if result is NOTHING:
         return ()
     listed = []
     for field, scale, rules, what in (
         ("kernels", KERNELS, OWN + PACKAGED, "CUDA kernels"),
         ("shapes", SHAPES, DYNAMIC, "shapes that depend on data"),
     ):
-        sentence, there = getattr(answers, field), getattr(found, field)
+        sentence, there = getattr(answers, field), getattr(result, field)
         if scale.index(there) > scale.index(sentence):
             text = (
                 f"the answer on {field} is {sentence!r}, the audit finds {what}"
-                f" ({found.named(rules)}): the rule goes by {there!r}"
+                f" ({result.named(rules)}): the rule goes by {there!r}"
             )
             listed.append(Contradiction(field, sentence, there, text))
         elif sentence == scale[-1] and there == scale[0]:
             text = (
-                f"the answer on {field} is {sentence!r}, the audit finds none in {found.files}"
+                f"the answer on {field} is {sentence!r}, the audit finds none in {result.files}"
                 " files: the answer stands; is this the right tree, or do packages bring them?"
             )
             listed.append(Contradiction(field, sentence, sentence, text))
-    if found.unread:
-        text = f"{found.unread} files could not be read: what is in them is not known"
+    if result.unread:
+        text = f"{result.unread} files could not be read: what is in them is not known"
         listed.append(Contradiction("audit", "", "", text))
     return tuple(listed)

@@ -53,20 +53,22 @@ class Flip:
         return f"{value:.1%}" if self.field == MONEY else f"{value:,.10g}"
 
 
-def decided(answers: Answers, saving: Saving | None, found: Seen, values: Values) -> str:
+def decided(answers: Answers, saving: Saving | None, result: Seen, values: Values) -> str:
     """The verdict alone."""
-    return outcome(Case(corrected(answers, found), saving, values, found)).verdict
+    return outcome(Case(corrected(answers, result), saving, values, result)).verdict
 
 
-def flips(answers: Answers, saving: Saving | None, found: Seen, values: Values) -> tuple[Flip, ...]:
+def flips(
+    answers: Answers, saving: Saving | None, result: Seen, values: Values
+) -> tuple[Flip, ...]:
     """Every single change of an answer that changes the verdict, then that of the saving.
 
     A volume is changed with the saving as it is: the comparison would have to be made again.
     """
-    verdict = decided(answers, saving, found, values)
+    verdict = decided(answers, saving, result, values)
     listed = []
     for name, value in answers.others():
-        other = decided(answers.changed(**{name: value}), saving, found, values)
+        other = decided(answers.changed(**{name: value}), saving, result, values)
         if other != verdict:
             listed.append(Flip(name, getattr(answers, name), value, other))
     for name, row in QUESTIONS.items():
@@ -77,7 +79,7 @@ def flips(answers: Answers, saving: Saving | None, found: Seen, values: Values) 
                     other = answers.changed(**{name: value})
                 except AnswerError:
                     return None
-                return decided(other, saving, found, values)
+                return decided(other, saving, result, values)
 
             now = getattr(answers, name)
             points = _whole(row.high) if row.whole else _spread(row.low, row.high)
@@ -86,11 +88,11 @@ def flips(answers: Answers, saving: Saving | None, found: Seen, values: Values) 
     order = list(QUESTIONS)
     listed.sort(key=lambda item: order.index(item.field))
     if saving is not None:
-        listed += money_flips(answers, saving, found, values)
+        listed += money_flips(answers, saving, result, values)
     return tuple(listed)
 
 
-def money_flips(answers: Answers, saving: Saving, found: Seen, values: Values) -> Iterator[Flip]:
+def money_flips(answers: Answers, saving: Saving, result: Seen, values: Values) -> Iterator[Flip]:
     """The middle savings next to the present one at which the verdict changes."""
 
     def at(by: float) -> str | None:
@@ -98,11 +100,11 @@ def money_flips(answers: Answers, saving: Saving, found: Seen, values: Values) -
             moved = saving.moved(by)
         except ValueError:  # no comparison could give it
             return None
-        return decided(answers, moved, found, values)
+        return decided(answers, moved, result, values)
 
     room = 1 - saving.high  # nothing saves more than the whole
     points = [*(room * step / 400 for step in range(1, 401)), *(-step / 100 for step in range(201))]
-    for by, other in _nearest(at, 0.0, decided(answers, saving, found, values), points, False):
+    for by, other in _nearest(at, 0.0, decided(answers, saving, result, values), points, False):
         yield Flip(MONEY, saving.middle, saving.middle + by, other)
 
 
@@ -179,21 +181,21 @@ class Missing:
 
 
 def missing(
-    answers: Answers, saving: Saving | None, found: Seen, values: Values, verdict: str
+    answers: Answers, saving: Saving | None, result: Seen, values: Values, verdict: str
 ) -> tuple[Missing, ...]:
     """What could change the verdict, most outcomes first."""
 
     def other(
-        answers: Answers = answers, saving: Saving | None = saving, found: Seen = found
+        answers: Answers = answers, saving: Saving | None = saving, result: Seen = result
     ) -> str:
-        return decided(answers, saving, found, values)
+        return decided(answers, saving, result, values)
 
     listed = [_costs(saving, other)]
-    if found is NOTHING:
+    if result is NOTHING:
         listed.append(_source(other))
-    if answers.capacity == "both" and Case(answers, saving, values, found).only_older:
+    if answers.capacity == "both" and Case(answers, saving, values, result).only_older:
         listed.append(_generation(answers, other))
-    listed += [*_doubted(answers, found, other), *_unsure(answers, other)]
+    listed += [*_doubted(answers, result, other), *_unsure(answers, other)]
     useful = [
         Missing(what, todo, tuple(sorted(ways - {verdict})))
         for what, todo, ways in listed
@@ -219,7 +221,7 @@ def _costs(saving: Saving | None, other: _Verdict) -> _Open:
 
 
 def _source(other: _Verdict) -> _Open:
-    worst = {other(found=Seen(kernels, shapes)) for kernels in KERNELS for shapes in SHAPES}
+    worst = {other(audited=Seen(kernels, shapes)) for kernels in KERNELS for shapes in SHAPES}
     return "an audit of the source", "run utils.audit on the tree that is to run", worst
 
 
@@ -232,9 +234,9 @@ def _generation(answers: Answers, other: _Verdict) -> _Open:
     )
 
 
-def _doubted(answers: Answers, found: Seen, other: _Verdict) -> Iterator[_Open]:
+def _doubted(answers: Answers, result: Seen, other: _Verdict) -> Iterator[_Open]:
     """Answers worse than what the audit found."""
-    for doubt in contradictions(answers, found):
+    for doubt in contradictions(answers, result):
         if doubt.field in QUESTIONS and doubt.used == doubt.answered:
             ways = _any_answer(answers, doubt.field, other)
             yield f"the answer on {doubt.field}", "audit the right tree and its packages", ways

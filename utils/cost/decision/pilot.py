@@ -94,15 +94,15 @@ def doubts(warnings: Iterable[Warned]) -> dict[str, str]:
 class Item:
     """One line of the pilot. part: key of a step, or one of the lists. state: open, done, failed.
 
-    found: what was found, with its number; for an open one what is known so far, or "". reason: why
-    a check is on its list.
+    result: what was found, with its number; for an open one what is known so far, or "".
+    reason: why a check is on its list.
     """
 
     key: str
     part: str
     asks: str
     state: str
-    found: str
+    result: str
     reason: str = ""
 
 
@@ -237,7 +237,7 @@ class Pilot:
             state = self.state(step.key)
             weeks = self.weeks[step.key]
             lines.append(f"{SYMBOLS[state]} {step.title} ({weeks:.1f} weeks): {step.exit}")
-            lines += [f"    {SYMBOLS[i.state]} {_said_of(i)}" for i in self.of(step.key)]
+            lines += [f"    {SYMBOLS[i.state]} {_asked_and_result(i)}" for i in self.of(step.key)]
         for name in LISTS:
             done = sum(item.state == DONE for item in self.of(name))
             lines.append(f"{SYMBOLS[self.state(name)]} {name}: {done} of {len(self.of(name))} done")
@@ -263,7 +263,7 @@ class Pilot:
             if part in steps:
                 step = steps[part]
                 parts.append(f"**{step.title}.** Needs {step.enter}. Then {step.do}.")
-            rows = [(SYMBOLS[i.state], i.asks, i.found, i.reason) for i in self.of(part)]
+            rows = [(SYMBOLS[i.state], i.asks, i.result, i.reason) for i in self.of(part)]
             parts.append(table((f"{part}: {self.state(part)}", "", "found", "why"), rows))
         return "\n\n".join(filter(None, parts))
 
@@ -295,8 +295,8 @@ def pilot_of(decision: Decision, results: Results | None = None) -> Pilot:
     return Pilot(tuple(plan.values()), weeks, (*items, *checks), _blocked(decision))
 
 
-def _said_of(item: Item) -> str:
-    return f"{item.asks} -> {item.found}" if item.found else item.asks
+def _asked_and_result(item: Item) -> str:
+    return f"{item.asks} -> {item.result}" if item.result else item.asks
 
 
 def _check_keys(name: str, given: Iterable[str], known: Iterable[str]) -> None:
@@ -308,11 +308,11 @@ def _own_kernels(audit: Report) -> int:
     return sum(finding.rule in OWN for finding in audit.at_least("warning"))
 
 
-def _number(step: Step, value: float | None, said: str) -> Item:
+def _number(step: Step, value: float | None, text: str) -> Item:
     """The number that ends a step."""
     if value is None:
-        return Item("exit", step.key, step.exit, OPEN, said)
-    result = f"{value:.3g}" + (f" ({said})" if said else "")
+        return Item("exit", step.key, step.exit, OPEN, text)
+    result = f"{value:.3g}" + (f" ({text})" if text else "")
     return Item("exit", step.key, step.exit, DONE if step.met(value) else FAILED, result)
 
 
@@ -347,7 +347,7 @@ def _again(decision: Decision, measured: bool) -> Item:
     asks = "the decision, with an audit and a cost comparison, is Trainium"
     result = f"{decision.verdict}, confidence {decision.confidence}"
     undecided = decision.verdict == "either" and not measured
-    if decision.saving is None or not decision.found.files or undecided:
+    if decision.saving is None or not decision.audited.files or undecided:
         return Item("decision", "sign", asks, OPEN, result)
     return Item(
         "decision", "sign", asks, DONE if decision.verdict == "trainium" else FAILED, result

@@ -40,7 +40,7 @@ class Case:
     answers: Answers
     saving: Saving | None
     values: Values
-    found: Seen = NOTHING
+    audited: Seen = NOTHING
 
     def value_of(self, name: str) -> Any:
         """The judgement, the answer or the property of that name."""
@@ -51,12 +51,12 @@ class Case:
     @cached_property
     def weeks(self) -> float:
         """Weeks by the calendar of port and pilot."""
-        return weeks_needed(self.answers, self.values, self.found)
+        return weeks_needed(self.answers, self.values, self.audited)
 
     @cached_property
     def price(self) -> float:
         """Money that port and pilot cost in pay."""
-        return price_of_trying(self.answers, self.values, self.found)
+        return price_of_trying(self.answers, self.values, self.audited)
 
     @property
     def weeks_with_slack(self) -> float:
@@ -64,12 +64,12 @@ class Case:
         return self.values["slack"] * self.weeks
 
     @property
-    def price_said(self) -> str:
+    def price_text(self) -> str:
         """The price in two digits."""
         return roughly(self.price)
 
     @property
-    def weeks_said(self) -> str:
+    def weeks_text(self) -> str:
         """The weeks in two digits."""
         return roughly(self.weeks)
 

@@ -73,7 +73,7 @@ class Decision:
     answers: Answers
     used: Answers
     saving: Saving | None
-    found: Seen = field(default=NOTHING)
+    audited: Seen = field(default=NOTHING)
 
     @property
     def headline(self) -> str:
@@ -197,7 +197,7 @@ def decide(
         answers=answers,
         used=case.answers,
         saving=saving,
-        found=match_,
+        audited=match_,
     )
 
 
@@ -233,7 +233,7 @@ def _confidence(case: Case, result: Outcome) -> tuple[str, str]:
     if result.verdict == "either":
         return "moderate", "the costs were compared, and neither money nor preferences lead"
     far = abs(result.votes) >= 2 * case.values["lead"]
-    if far and case.found.files and not case.found.unread:
+    if far and case.audited.files and not case.audited.unread:
         return "high", "money and preferences have a wide lead together, and the source was audited"
     if far:
         return "moderate", "a wide lead, but the source was not audited as a whole"

@@ -156,8 +156,8 @@ def plans(
             layouts are given; expert ranks are tried wherever the architecture has experts.
 
     >>> from utils.cost.planner import architecture, cluster
-    >>> found = plans(architecture("llama-3.1-8b"), cluster("trn2.48xlarge", 16), 8192, 2**20)
-    >>> found.best.fits, found.best.layout.ranks
+    >>> plan = plans(architecture("llama-3.1-8b"), cluster("trn2.48xlarge", 16), 8192, 2**20)
+    >>> plan.best.fits, plan.best.layout.ranks
     (True, 64)
 
     Raises ValueError, with what is allowed, for sizes that cannot be divided.

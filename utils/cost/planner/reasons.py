@@ -87,11 +87,11 @@ HEAD = ("data x tensor x pipeline", "ZeRO", "micro-batch", "recompute", "GiB", "
         "why")  # fmt: skip
 
 
-def ranked(found: Plans, rows: int = 10) -> list[tuple[str, ...]]:
+def ranked(result: Plans, rows: int = 10) -> list[tuple[str, ...]]:
     """One row per family, the best of each combination of degrees and ZeRO stage, best first; the
     columns are those of HEAD.
     """
-    best = found[0]
+    best = result[0]
     return [
         (
             f"{p.layout.data} x {p.layout.tensor} x {p.layout.pipeline}{p.layout.further}",
@@ -103,16 +103,16 @@ def ranked(found: Plans, rows: int = 10) -> list[tuple[str, ...]]:
             f"{p.mfu:.1%}",
             why(p, best),
         )
-        for p in found.families()[:rows]
+        for p in result.families()[:rows]
     ]
 
 
-def table(found: Plans, rows: int = 10) -> Shown:
+def table(result: Plans, rows: int = 10) -> Shown:
     """`ranked` as a table."""
-    listed = ranked(found, rows)
+    listed = ranked(result, rows)
     caption = (
-        f"{found.architecture.name} on {found.cluster.name}, {found.length:,} tokens a sequence,"
-        f" {found.tokens_per_step:,} a step: {found.fitting:,} of {len(found):,} layouts fit."
+        f"{result.architecture.name} on {result.cluster.name}, {result.length:,} tokens a sequence,"
+        f" {result.tokens_per_step:,} a step: {result.fitting:,} of {len(result):,} layouts fit."
         " Modelled."
     )
     text = "\n".join([caption, *columns([HEAD, *listed], indent="")])

@@ -188,45 +188,45 @@ class Table:
         return markdown(HEAD, cells, right=(1, 2))
 
 
-def scenario(each: Case) -> Scenario:
+def scenario(item: Case) -> Scenario:
     """The case as a scenario of two options, "subject" and "baseline".
 
     Raises: InputError that names the inputs that are lacking.
     """
-    if lacking := _lacking(each):
+    if lacking := _lacking(item):
         raise InputError(", ".join(lacking), "nothing", "what the source would have to give")
     # Counts and shares are one, all else is none.
     one = {name for name, field in FIELDS.items() if field.least == 1 or field.above is not None}
     plain = NEEDS["job"] - {"work", "price", "instances"}
     shared = {name: _as_it_is(name, float(name in one)) for name in sorted(plain)}
-    shared["work"] = _as_it_is("work", each.per)
+    shared["work"] = _as_it_is("work", item.per)
     return Scenario(
-        name=each.name,
-        title=each.name,
-        about=each.about,
+        name=item.name,
+        title=item.name,
+        about=item.about,
         kind="job",
-        unit=each.unit,
+        unit=item.unit,
         shared=shared,
-        options={name: _option(each, getattr(each, name)) for name in SIDES},
+        options={name: _option(item, getattr(item, name)) for name in SIDES},
     )
 
 
-def check(each: Case) -> Checked:
+def check(item: Case) -> Checked:
     """What the model computes from the inputs of a case, beside what the case states."""
-    lacking = _lacking(each)
+    lacking = _lacking(item)
     looked_up = tuple(
         f"{name}.price" for name in SIDES
-        if getattr(each, name).price is None and f"{name}.price" not in lacking
+        if getattr(item, name).price is None and f"{name}.price" not in lacking
     )  # fmt: skip
     if lacking:
-        return Checked(each, lacking, looked_up, None, ())
-    result = compare(scenario(each), *SIDES)
-    stated = {name: getattr(each, name).stated_cost for name in SIDES}
+        return Checked(item, lacking, looked_up, None, ())
+    result = compare(scenario(item), *SIDES)
+    stated = {name: getattr(item, name).stated_cost for name in SIDES}
     otherwise = tuple(
         name for name, cost in stated.items()
         if cost and not 0.9 < cost / result.best[name].total < 1.1
     )  # fmt: skip
-    return Checked(each, (), looked_up, result, otherwise)
+    return Checked(item, (), looked_up, result, otherwise)
 
 
 def table(*names: str) -> Table:
@@ -234,13 +234,13 @@ def table(*names: str) -> Table:
     return Table(tuple(check(case(name)) for name in names or cases()))
 
 
-def _lacking(each: Case) -> tuple[str, ...]:
+def _lacking(item: Case) -> tuple[str, ...]:
     results = []
     for name in SIDES:
-        side = getattr(each, name)
+        side = getattr(item, name)
         if side.throughput is None and side.hours is None:
             results.append(f"{name}.throughput")
-        if _price(each, side) is None:
+        if _price(item, side) is None:
             results.append(f"{name}.price")
     return tuple(results)
 
@@ -250,45 +250,45 @@ def _as_it_is(name: str, value: float) -> Input:
     return Input(value, value, value, FIELDS[name].unit, note=note)
 
 
-def _speed(each: Case, side: Side) -> float:
+def _speed(item: Case, side: Side) -> float:
     """Units per second of one instance."""
     if side.throughput:
         return side.throughput
     assert side.hours is not None, "what is lacking was refused before"
-    return each.per / (side.hours * 3600 * side.instances)
+    return item.per / (side.hours * 3600 * side.instances)
 
 
-def _option(each: Case, side: Side) -> Option:
+def _option(item: Case, side: Side) -> Option:
     platform = "trainium" if side.instance.startswith(("trn", "inf")) else "gpu"
     # Hours that are the unit itself are no measurement.
-    spread = 0.0 if each.unit == "hour" else SPREAD
-    speed, price = _speed(each, side), _price(each, side)
+    spread = 0.0 if item.unit == "hour" else SPREAD
+    speed, price = _speed(item, side), _price(item, side)
     assert price is not None, "what is lacking was refused before"
     return Option(
         Context(platform, side.instance, "", side.purchase or "", "", ""),
         {
             "price": price,
             "units_per_second": Input(
-                speed, speed * (1 - spread), speed * (1 + spread), "1/s", each.source, each.status,
-                each.date, "measured once; the spread is assumed",
+                speed, speed * (1 - spread), speed * (1 + spread), "1/s", item.source, item.status,
+                item.date, "measured once; the spread is assumed",
             ),
             "instances": _as_it_is("instances", float(side.instances)),
         },
     )  # fmt: skip
 
 
-def _price(each: Case, side: Side) -> Input | None:
+def _price(item: Case, side: Side) -> Input | None:
     """As the case gives it; else from the price list, of the day nearest to the case's, with the
     range of all days known; else from another case; else None.
     """
     if side.price is not None:
-        return Input(side.price, side.price, side.price, "USD/h", each.source, each.status,
-                     each.date, "as the case gives it")  # fmt: skip
+        return Input(side.price, side.price, side.price, "USD/h", item.source, item.status,
+                     item.date, "as the case gives it")  # fmt: skip
     purchase = side.purchase or "on_demand"
     for key in (f"{side.instance}.price.{purchase}", f"{purchase}.{side.instance}.price"):
         if key in figures() and figure(key).value is not None:
             known = [figure(key), *figure(key).history]
-            then = min(known, key=lambda one: abs(one.date - each.date))
+            then = min(known, key=lambda one: abs(one.date - item.date))
             values = [float(one.number) for one in known]
             return Input(float(then.number), min(values), max(values), "USD/h", key, then.status,
                          then.date, f"not given; looked up, {purchase}")  # fmt: skip

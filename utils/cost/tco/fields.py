@@ -20,9 +20,11 @@ HOURS_PER_MONTH = HOURS_PER_YEAR / 12
 class InputError(ValueError):
     """A value that a cost model cannot take: the field, what was found, what is allowed."""
 
-    def __init__(self, field: str, found: object, allowed: str, hint: str = "") -> None:
-        self.field, self.found, self.allowed, self.hint = field, found, allowed, hint
-        super().__init__(f"{field} = {found}: allowed is {allowed}" + (f". {hint}" if hint else ""))
+    def __init__(self, field: str, result: object, allowed: str, hint: str = "") -> None:
+        self.field, self.found, self.allowed, self.hint = field, result, allowed, hint
+        super().__init__(
+            f"{field} = {result}: allowed is {allowed}" + (f". {hint}" if hint else "")
+        )
 
     def renamed(self, field: str) -> "InputError":
         """The same error of an input that its reader knows by another name."""

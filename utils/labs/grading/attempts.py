@@ -144,11 +144,11 @@ def _before_fault(reported: Attempts) -> tuple[Attempts, str]:
 def _not_reported(jobs: list[dict[str, Any]], reported: Attempts) -> list[dict[str, Any]]:
     """The jobs without the attempts that are known."""
     rest = []
-    for each in jobs:
+    for item in jobs:
         left = {
-            w: cells for w, cells in each["attempts"].items() if (each["id"], w) not in reported
+            w: cells for w, cells in item["attempts"].items() if (item["id"], w) not in reported
         }
-        rest += [{**each, "attempts": left}] if left else []
+        rest += [{**item, "attempts": left}] if left else []
     return rest
 
 

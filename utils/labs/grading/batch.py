@@ -343,10 +343,10 @@ def write(out: Path, chosen: Lab, book: Book, ended: bool = False) -> list[Grade
     half.replace(out / "log.jsonl")
     similar_page = out / "similar.html"
     if ended:
-        found = similar.compare(chosen, out, ((r.record.student, r.record.slug) for r in rows))
-        page = report.similar_page(chosen, out, found)
+        result = similar.compare(chosen, out, ((r.record.student, r.record.slug) for r in rows))
+        page = report.similar_page(chosen, out, result)
         replace_file(similar_page, page, private=True)
-        replace_file(out / "similar.csv", report.similar_table(found), private=True)
+        replace_file(out / "similar.csv", report.similar_table(result), private=True)
     page = report.class_page(chosen, rows, similar=similar_page.exists())
     replace_file(out / "class.html", page)
     replace_file(out / "gradebook.csv", report.table(chosen, rows))

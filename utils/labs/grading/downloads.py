@@ -126,20 +126,20 @@ def entries(folder: Path, names: Iterable[str], lab: str | None = None) -> dict[
     Raises ValueError if several assignments lie there and `lab` does not say which.
     """
     metadata = _gradescope(folder / METADATA)
-    found = {name: entry_of(name) for name in names}
+    results = {name: entry_of(name) for name in names}
     # Canvas numbers each file: hw_3_2026_jane.ipynb and hw_3_2026_bo.ipynb are not its names.
-    files = Counter(e.version[1] for e in found.values() if e.platform == "canvas")
-    for name, entry in found.items():
+    files = Counter(e.version[1] for e in results.values() if e.platform == "canvas")
+    for name, entry in results.items():
         if entry.platform == "canvas" and files[entry.version[1]] > 1:
-            found[name] = Entry(plain(name))
-    for name, entry in found.items():
+            results[name] = Entry(plain(name))
+    for name, entry in results.items():
         if entry.platform == "gradescope":
-            found[name] = metadata.get(name, Entry(name))
-    others = [name for name, entry in found.items() if not entry.platform]
+            results[name] = metadata.get(name, Entry(name))
+    others = [name for name, entry in results.items() if not entry.platform]
     times = {name: _timestamp(folder / name, lab) for name in others}
     if all(times.values()):  # otherwise somebody handed in such a file, to be early
-        found |= {name: Entry(found[name].name, submitted=times[name]) for name in others}
-    exchanged = {e.assignment for e in found.values() if e.platform == "nbgrader"}
+        results |= {name: Entry(results[name].name, submitted=times[name]) for name in others}
+    exchanged = {e.assignment for e in results.values() if e.platform == "nbgrader"}
     if lab:
         exchanged = {name for name in exchanged if name.startswith(lab)}
     if len(exchanged) > 1:
@@ -148,7 +148,7 @@ def entries(folder: Path, names: Iterable[str], lab: str | None = None) -> dict[
     return {
         # Bytes that are no text are escaped: ids stand in tables.
         name: replace(entry, id=entry.id.encode("utf-8", "backslashreplace").decode())
-        for name, entry in found.items()
+        for name, entry in results.items()
         if entry.platform != "nbgrader" or entry.assignment in exchanged
     }
 

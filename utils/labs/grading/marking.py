@@ -204,15 +204,15 @@ def _judged(
     private = f"case {verdict.failing_case}; {verdict.error[:2000]}" if verdict.failing_case else ""
     whole = verdict.criteria
     # Cut afterwards: of a text that is cut nobody knows any more that it was taken over.
-    told = [_short(_for_the_learner(c, seen)) for c in whole]
-    texts = [text for c in told if not c.passed for text in (c.measured, c.target, c.message)]
+    messages = [_short(_for_the_learner(c, seen)) for c in whole]
+    texts = [text for c in messages if not c.passed for text in (c.measured, c.target, c.message)]
     others = [PUBLIC_SEED, "another", "one more"]
     plain = shown.without_inputs(
         texts, hidden, lambda: [cases(exercise.id, other) for other in others]
     )
     criteria = tuple(
         replace(c, measured=plain(c.measured), target=plain(c.target), message=plain(c.message))
-        for c in told
+        for c in messages
     )
     changed = [
         c for c, published in zip(map(_short, whole), criteria, strict=True) if c != published

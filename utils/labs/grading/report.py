@@ -47,8 +47,8 @@ def mark_text(mark: Mark) -> str:
     lines += [mark.cause] if mark.cause else []
     for c, won, most in earned(mark):
         # What a right answer measured helps nobody but those who will be given the same inputs.
-        told = c.measured and not c.passed
-        numbers = f" (measured {c.measured}, asked for {c.target})" if told else ""
+        text = c.measured and not c.passed
+        numbers = f" (measured {c.measured}, asked for {c.target})" if text else ""
         lines.append(f"{_result(c)}: {c.name}, {won:g} of {most:g} points{numbers}")
         lines += [f"  {c.message}"] if c.message and not c.passed else []
     lines += [f"note: {note}" for note in mark.notes]
@@ -164,7 +164,7 @@ class ClassSummary:
         self._weakest: list[tuple[float, int, Graded]] = []
         self._silent: dict[str, list[Person]] = {"not graded": [], "tried no exercise": []}
         self._signs: dict[str, tuple[int, list[tuple[str, str, str]]]] = {}
-        self._said: dict[tuple[str, str, str], str] = {}
+        self._sentences: dict[tuple[str, str, str], str] = {}
 
     def add(self, row: Graded) -> None:
         """Count one student in."""
@@ -198,8 +198,8 @@ class ClassSummary:
     def _wrong(self, mark: Mark) -> dict[str, None]:
         """What the checks say is wrong with an answer, each once."""
         failed = [(c.name, c.message) for c in mark.criteria if not c.passed and c.message]
-        said = dict.fromkeys(self._sentence(mark.exercise.id, *item) for item in failed)
-        return said | (
+        text = dict.fromkeys(self._sentence(mark.exercise.id, *item) for item in failed)
+        return text | (
             {f"could not be judged: {_numberless(mark.cause)}": None} if mark.cause else {}
         )
 
@@ -208,14 +208,16 @@ class ClassSummary:
         message its words, without the numbers, which differ between students.
         """
         key = (exercise_id, name, message)
-        if key not in self._said:
-            if len(self._said) > MOST_KNOWN:
-                self._said.clear()
+        if key not in self._sentences:
+            if len(self._sentences) > MOST_KNOWN:
+                self._sentences.clear()
             lab, _, exercise = exercise_id.partition(".")
             own = [r for r in misconceptions(lab) if exercise in {a.exercise for a in r.answers}]
-            said = [r.sentence for r in own if r.is_said_in(message)]
-            self._said[key] = max(said, key=len) if said else f"{name}: {_numberless(message)}"
-        return self._said[key]
+            texts = [r.sentence for r in own if r.is_in(message)]
+            self._sentences[key] = (
+                max(texts, key=len) if texts else f"{name}: {_numberless(message)}"
+            )
+        return self._sentences[key]
 
     def page(self, similar: bool = False) -> str:
         """The page as HTML. similar: whether there is a page on similar answers to link to."""
@@ -244,7 +246,7 @@ class ClassSummary:
             weak=self._weak,
             weakest=[(r.record.student, r.record.slug, self._reason(r)) for r in weakest],
             silent=[(why, len(w), w[:MOST_NAMED]) for why, w in self._silent.items() if w],
-            signs=[(kind, SIGNS[kind], *found) for kind, found in sorted(self._signs.items())],
+            signs=[(kind, SIGNS[kind], *result) for kind, result in sorted(self._signs.items())],
             rows=rows,
         )
 
@@ -278,15 +280,15 @@ class ClassSummary:
         if broken := [mark.exercise.name for mark in tried if mark.state == "error"]:
             text += f", and {_listed(broken)} ended in an error"
         wrong = [
-            (about.wrong[said], mark.exercise.name, said)
+            (about.wrong[output], mark.exercise.name, output)
             for about, mark in zip(self._exercises, row.record.marks, strict=True)
-            for said in self._wrong(mark)
+            for output in self._wrong(mark)
             if mark.state == "tried"
         ]
         if wrong:
-            count, name, said = max(wrong)
+            count, name, output = max(wrong)
             others = f" and {count - 1} others" if count > 2 else ""
-            text += f"; the check of {name} told them{others}: {said}"
+            text += f"; the check of {name} told them{others}: {output}"
         return text if text.endswith(("?", ".", "!")) else f"{text}."
 
 
@@ -351,42 +353,42 @@ def class_page(lab: Lab, rows: Iterable[Graded], similar: bool = False) -> str:
     return summary.page(similar)
 
 
-def similar_page(lab: Lab, out: Path, found: Similar) -> str:
+def similar_page(lab: Lab, out: Path, result: Similar) -> str:
     """For the instructor, as HTML: answers that resemble each other, side by side."""
     names = [exercise.name for exercise in lab.exercises]
-    pairs = Counter(pair.exercise for pair in found.pairs)
-    alike = found.like_published
+    pairs = Counter(pair.exercise for pair in result.pairs)
+    alike = result.like_published
     return _render(
         "similar.html",
         lab=lab,
         least=similar.LEAST,
         common_least=similar.COMMON_LEAST,
         measured=similar.MEASURED,
-        students=len(found.students),
-        class_pairs=sum(n * (n - 1) // 2 for n in found.judged.values()),
-        counts=[(name, found.judged[name], pairs[name], len(alike[name])) for name in names],
-        pairs=len(found.pairs),
-        evidence=list(similar.evidence(lab, out, found)),
+        students=len(result.students),
+        class_pairs=sum(n * (n - 1) // 2 for n in result.judged.values()),
+        counts=[(name, result.judged[name], pairs[name], len(alike[name])) for name in names],
+        pairs=len(result.pairs),
+        evidence=list(similar.evidence(lab, out, result)),
         like_published=[
-            (n, len(alike[n]), [(s, found.students[k]) for s, k in alike[n][:MOST_NAMED]])
+            (n, len(alike[n]), [(s, result.students[k]) for s, k in alike[n][:MOST_NAMED]])
             for n in names
             if alike[n]
         ],
     )
 
 
-def similar_table(found: Similar) -> str:
+def similar_table(result: Similar) -> str:
     """All similar answers as CSV: a row for each pair of forms, with everybody who handed one of
     them in, then those that resemble the published solution.
     """
-    names = [student for student, _ in found.students]
+    names = [student for student, _ in result.students]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["exercise", "share", "shared fingerprints", "students", "similar to"])
-    for pair in found.pairs:
+    for pair in result.pairs:
         sides = (_cell("; ".join(names[k] for k in who)) for who in (pair.ones, pair.others))
         writer.writerow([pair.exercise, f"{pair.share:.2f}", pair.shared, *sides])
-    for name, alike in found.like_published.items():
+    for name, alike in result.like_published.items():
         for share, student in alike:
             known = _cell(names[student])
             writer.writerow([name, f"{share:.2f}", "", known, "the published solution"])

@@ -87,8 +87,8 @@ def without_inputs(
     >>> without_inputs(texts, drawn[0], lambda: drawn[1:])(texts[0])
     '(not shown) × 16: more than 8192'
     """
-    found = {n for text in texts for n in _NUMBER.findall(text) if _digits(n) >= _TELLING_DIGITS}
-    secret = found & set(_drawn(hidden, [])) if found else found
+    results = {n for text in texts for n in _NUMBER.findall(text) if _digits(n) >= _TELLING_DIGITS}
+    secret = results & set(_drawn(hidden, [])) if results else results
     secret = secret & set(_drawn(hidden, others())) if secret else secret
     return lambda text: _NUMBER.sub(lambda m: HIDDEN if m[0] in secret else m[0], text)
 

@@ -193,13 +193,13 @@ def pairs(exercise: str, prints: list[Prints], seen_elsewhere: set[int]) -> tupl
             forms[own.tobytes()].append(student)
     sets = [np.frombuffer(form, dtype=np.uint32) for form in forms]
     members = [tuple(students) for students in forms.values()]
-    found = [
+    results = [
         Pair(exercise, who[:1], who[1:], 1.0, len(own))
         for who, own in zip(members, sets, strict=True)
         if len(who) > 1 and not seen_elsewhere.issuperset(who)
     ]
     if len(sets) < 2:
-        return found, sum(map(len, members))
+        return results, sum(map(len, members))
     from scipy.sparse import csr_matrix  # late: slow to load
 
     sizes = np.array([len(own) for own in sets])
@@ -215,11 +215,11 @@ def pairs(exercise: str, prints: list[Prints], seen_elsewhere: set[int]) -> tupl
         for k in np.flatnonzero((share >= SHARE) & (row < column)):
             who, others = members[row[k]], members[column[k]]
             if not seen_elsewhere.issuperset(who + others):
-                found.append(Pair(exercise, who, others, float(share[k]), int(both[k])))
-        if len(found) > MOST_PAIRS:
+                results.append(Pair(exercise, who, others, float(share[k]), int(both[k])))
+        if len(results) > MOST_PAIRS:
             break
-    found.sort(key=lambda pair: (-pair.shared * pair.share, pair.ones, pair.others))
-    return found[:MOST_PAIRS], sum(map(len, members))
+    results.sort(key=lambda pair: (-pair.shared * pair.share, pair.ones, pair.others))
+    return results[:MOST_PAIRS], sum(map(len, members))
 
 
 # In the results of a grading
@@ -249,7 +249,7 @@ def compare(lab: Lab, out: Path, students: Iterable[tuple[str, str]]) -> Similar
         sources = answers_of(lab, out, slug)
         for name, entries in prints.items():
             entries.append(prints_of(sources.get(name, ""), given[name]))
-    found: list[Pair] = []
+    results: list[Pair] = []
     like_published, judged = {}, {}
     for name, entries in prints.items():
         published = prints_of(lab.published.get(name, ""), given[name])
@@ -257,9 +257,9 @@ def compare(lab: Lab, out: Path, students: Iterable[tuple[str, str]]) -> Similar
         alike = sorted((s for s in shares if s[0] >= SHARE), key=lambda s: (-s[0], s[1]))
         like_published[name] = alike
         more, judged[name] = pairs(name, entries, {student for _, student in alike})
-        found += more
-    found.sort(key=lambda pair: -pair.shared * pair.share)
-    return Similar(known, found, like_published, judged)
+        results += more
+    results.sort(key=lambda pair: -pair.shared * pair.share)
+    return Similar(known, results, like_published, judged)
 
 
 def answers_of(lab: Lab, out: Path, slug: str) -> dict[str, str]:

@@ -86,14 +86,14 @@ _ADVICE = {
 
 def judge_all_reduce(case: Facts, facts: Facts) -> list[Criterion]:
     """One criterion per kind of fabric: ring, torus and switched."""
-    right, response, results = truth(case), facts["said"], []
+    right, response, results = truth(case), facts["response"], []
     width = f"and {case['dtype']} has {DTYPE_BYTES[case['dtype']]} bytes"
     for kind, advice in _ADVICE.items():
         places = [p for p, fabric in enumerate(case["fabrics"]) if fabric["kind"] == kind]
         some = [case["fabrics"][p] for p in places]
 
         def of_kind(facts: Facts, places: list[int] = places) -> list[Any]:
-            return [facts["said"][p] for p in places]
+            return [facts["response"][p] for p in places]
 
         known = Known("lab01.ex6", case, of_kind, width=width)
         pairs = [response[p] for p in places], [right[p] for p in places]

@@ -9,7 +9,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for, not_judged
 from utils.labs.lab01.sheets import INSTANCES, TRAINIUM
-from utils.labs.recorded import Known, said_of
+from utils.labs.recorded import Known, message_of
 from utils.labs.values import near, right_values
 
 SAYS = says("lab01")
@@ -129,7 +129,7 @@ def _judge_stage(case: Facts, response: Any) -> Criterion:
             right = all(map(near, facts["items"], state(case)))
             return facts["stage"] == response and right
 
-        message = said_of("lab01.ex3", case, alike, advice)
+        message = message_of("lab01.ex3", case, alike, advice)
     shown = "none" if response in (None, "nothing") else str(response)
     return criterion(
         "stage", WEIGHTS["stage"], response == right, shown, "the lowest that fits", message

@@ -111,4 +111,6 @@ def _judge_bounds(response: Sequence[str], right: Sequence[str], labels: list[st
     else:
         message = "which takes longer there, computing or moving?" if off else ""
     rows = [row(labels[p], response[p], right[p]) for p in off]
-    return all_right("bound", WEIGHTS["bound"], off, len(right), message, rows=rows, said=response)
+    return all_right(
+        "bound", WEIGHTS["bound"], off, len(right), message, rows=rows, response=response
+    )

@@ -21,14 +21,14 @@ MODELS = (
 )
 
 
-def _said(exercise: str, answer: Answer, *inputs: Any) -> Any:
+def _response(exercise: str, answer: Answer, *inputs: Any) -> Any:
     """What an answer returns."""
     return _each(exercise, answer, [inputs])[0]
 
 
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[Any]:
     """What an answer returns at each call, without the course's own models."""
-    response = called.each(f"lab01.{exercise}", answer, calls, MODELS)
+    response = called.responses(f"lab01.{exercise}", answer, calls, MODELS)
     return [_listed(item) for item in response]
 
 
@@ -38,7 +38,7 @@ def _listed(value: Any) -> Any:
 
 def observe_gemm_times(answer: Answer, case: Facts) -> Facts:
     """Pairs of seconds and bound, one per GEMM; "items" is None if it is no list."""
-    response = _said("ex1", answer, case["sheet"], case["gemms"])
+    response = _response("ex1", answer, case["sheet"], case["gemms"])
     is_list = isinstance(response, list | tuple)
     items = [_seconds_and_bound(item) for item in response[:_MOST]] if is_list else None
     return {"kind": describe(response), "items": items}
@@ -53,12 +53,12 @@ def _seconds_and_bound(item: Any) -> list[Any] | str:
 def observe_ridges(answer: Answer, case: Facts) -> Facts:
     """The ridge of every query; None where the answer says that there is none."""
     response = _each("ex2", answer, [(case["sheet"], *query) for query in case["queries"]])
-    return {"said": [None if item is None else number(item) for item in response]}
+    return {"response": [None if item is None else number(item) for item in response]}
 
 
 def observe_fit(answer: Answer, case: Facts) -> Facts:
     """The bytes at every stage, and the stage that was chosen."""
-    response = _said("ex3", answer, case)
+    response = _response("ex3", answer, case)
     given = response if isinstance(response, dict) else {}
     return {
         "kind": describe(response),
@@ -76,7 +76,7 @@ def _stage(given: dict[Any, Any]) -> Any:
 
 def observe_wrong_row(answer: Answer, case: Facts) -> Facts:
     """The table and the row that the answer takes for wrong; None if it is no pair."""
-    response = _said("ex4", answer, case["tables"])
+    response = _response("ex4", answer, case["tables"])
     pair = isinstance(response, list | tuple) and len(response) == 2
     table, row = (text(item) for item in response) if pair else (None, None)
     return {"kind": describe(response), "table": table, "row": row}
@@ -84,7 +84,7 @@ def observe_wrong_row(answer: Answer, case: Facts) -> Facts:
 
 def observe_choice(answer: Answer, case: Facts) -> Facts:
     """The instance, its price, whom to ask, and what was rejected for which reason."""
-    response = _said("ex5", answer, case["job"], case["offers"])
+    response = _response("ex5", answer, case["job"], case["offers"])
     given = response if isinstance(response, dict) else {}
     ask, rejected = given.get("ask"), given.get("rejected")
     instance, price = given.get("instance"), given.get("usd_per_hour")
@@ -111,7 +111,7 @@ def observe_all_reduce(answer: Answer, case: Facts) -> Facts:
     """Seconds of the all-reduce on every fabric of a case."""
     calls = [(case["elements"], case["dtype"], fabric) for fabric in case["fabrics"]]
     response = _each("ex6", answer, calls)
-    return {"said": [number(item) for item in response]}
+    return {"response": [number(item) for item in response]}
 
 
 OBSERVERS = {

@@ -6,7 +6,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, first_of, not_asked_for, not_judged, times
 from utils.labs.lab01.sheets import MARKETS, offer
-from utils.labs.recorded import given, said_of
+from utils.labs.recorded import given, message_of
 from utils.labs.values import near
 
 SAYS = says("lab01")
@@ -135,7 +135,7 @@ def _judge_rejected(case: Facts, response: Facts, right: Facts) -> Criterion:
         if why not in ("memory", "network") and (name in right or why == "None")
     ]
     if off or set(response) - {item["name"] for item in case["offers"]}:
-        message = said_of("lab01.ex5", case, lambda facts: facts["rejected"] == response, "")
+        message = message_of("lab01.ex5", case, lambda facts: facts["rejected"] == response, "")
         if strange:
             message = SAYS["all-names-with-a-reason-or-none"].format(value=strange[0])
         elif not message and not off:

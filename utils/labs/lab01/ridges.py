@@ -63,13 +63,13 @@ _ADVICE = "dense FLOP per second of this level and dtype, over the bytes per sec
 
 def judge_ridges(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: ridges of HBM, those of the DMA engines, and None for what is unknown."""
-    right, response = truth(case), facts["said"]
+    right, response = truth(case), facts["response"]
     labels = [f'ridge(sheet, "{level}", "{m}", "{d}")' for level, m, d in case["queries"]]
 
     def part(name: str, weight: int, places: list[int]) -> Criterion:
         given = ["None" if response[p] is None else response[p] for p in places]
         asked = [right[p] for p in places], [labels[p] for p in places]
-        known = Known("lab01.ex2", case, lambda facts: [facts["said"][p] for p in places])
+        known = Known("lab01.ex2", case, lambda facts: [facts["response"][p] for p in places])
         values = right_values(name, weight, given, *asked, known, _ADVICE)
         return among(values, places, range(len(right)))
 

@@ -49,7 +49,7 @@ def judge_classify(case: Facts, facts: Facts) -> list[Criterion]:
     if not facts["kind"].startswith("a dict"):
         first = f'classify returned {facts["kind"]}: return a dict {{"A": "loud", "B": ...}}'
         return not_asked_for(dict.fromkeys(EXPECTED, 1), first)
-    return [_judge_finding(name, facts["said"].get(name)) for name in EXPECTED]
+    return [_judge_finding(name, facts["response"].get(name)) for name in EXPECTED]
 
 
 def _judge_finding(name: str, response: str | None) -> Criterion:

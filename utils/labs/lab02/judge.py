@@ -202,7 +202,7 @@ def _apart(some: list[list[float]], others: list[list[float]]) -> float:
 
 def _judge_legacy(case: Facts, facts: Facts) -> list[Criterion]:
     right = shared_losses(case)
-    passes = [each for process in facts["plain"] for each in process["passes"]]
+    passes = [item for process in facts["plain"] for item in process["passes"]]
     advice = "compare with the script: zero_grad, the mean of all gradients, clipping, one update"
     asked = ("train_ported", "batch")
 
@@ -213,7 +213,7 @@ def _judge_legacy(case: Facts, facts: Facts) -> list[Criterion]:
                 3,
                 process["returned"],
                 right[rank],
-                {text: each[rank] for text, each in ways.items()},
+                {text: item[rank] for text, item in ways.items()},
                 advice,
                 asked,
                 BF16_TOLERANCE,
@@ -224,7 +224,7 @@ def _judge_legacy(case: Facts, facts: Facts) -> list[Criterion]:
     judged = losses({})
     if not all(row.passed for row in judged):
         judged = losses({SAYS[name]: shared_losses(case, **way) for name, way in _WAYS.items()})
-    mixed = sum(each["output"] == "bfloat16" and each["weights"] == "float32" for each in passes)
+    mixed = sum(item["output"] == "bfloat16" and item["weights"] == "float32" for item in passes)
     # What is slow may be the price of a loss that is wanted.
     needed = [
         [rule, line]
@@ -252,10 +252,10 @@ def _judge_legacy(case: Facts, facts: Facts) -> list[Criterion]:
 
 def _on_neuron(weight: int, processes: list[Facts], steps: int) -> Criterion:
     """Whether model, batches, process group and mixed precision go to Neuron where it is there."""
-    passes = [each for process in processes for each in process["passes"]]
-    there = sum(each["there"] for each in passes)
+    passes = [item for process in processes for item in process["passes"]]
+    there = sum(item["there"] for item in passes)
     backends = {name for process in processes for name in process["backends"]}
-    cast = sum(each["output"] == "bfloat16" for each in passes)
+    cast = sum(item["output"] == "bfloat16" for item in passes)
     message = first_of(
         (there < len(processes) * steps, SAYS["trains-on-the-host"]),
         (

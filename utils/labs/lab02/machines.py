@@ -123,12 +123,12 @@ def _neuron(backends: list[str]) -> Iterator[Callable[[Any], bool]]:
         return tensor.untyped_storage().data_ptr() in held
 
     def note(function: Any, given: list[Any], result: Any, moved: bool) -> Any:
-        there = moved or any(isinstance(each, torch.Tensor) and holds(each) for each in given)
+        there = moved or any(isinstance(item, torch.Tensor) and holds(item) for item in given)
         if moved and isinstance(result, torch.Tensor) and not holds(result):
             result = result.clone()  # as a move makes new memory
-        for each in tree_leaves(result) if there else []:
-            if isinstance(each, torch.Tensor):
-                held[each.untyped_storage().data_ptr()] = each
+        for item in tree_leaves(result) if there else []:
+            if isinstance(item, torch.Tensor):
+                held[item.untyped_storage().data_ptr()] = item
         return result
 
     with contextlib.ExitStack() as stack:

@@ -29,7 +29,7 @@ def observe_classify(answer: Answer, case: Facts) -> Facts:
         for name, item in given.items()
         if isinstance(name, str) and len(name) == 1
     }
-    return {"kind": describe(response), "said": texts}
+    return {"kind": describe(response), "response": texts}
 
 
 def source_of(answer: Answer) -> str:
@@ -48,8 +48,8 @@ def _audit(answer: Answer, target: str) -> Facts:
     of_torch = [(n, m.__name__) for n, m in names if isinstance(m, ModuleType)]
     imports = "; ".join(f"import {m} as {n}" for n, m in of_torch if m.startswith("torch"))
     report = audit_source(f"{imports}\n{source}", name="answer.py", target=target)
-    found = [(item.rule, item.line - 1) for item in report.at_least("warning")]
-    results = [(rule, line) for rule, line in found if line]
+    matches = [(item.rule, item.line - 1) for item in report.at_least("warning")]
+    results = [(rule, line) for rule, line in matches if line]
     return {"read": bool(source) and not report.broken, "findings": results[:_MOST_FINDINGS]}
 
 

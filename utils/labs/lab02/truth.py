@@ -60,7 +60,7 @@ def shared_losses(
     model, parts = shared_training(case)
     first = [parameter.detach().double() for parameter in model.parameters()]
     zeros = [torch.zeros_like(weight) for weight in first]
-    weights, velocities, old = ([each] * len(parts) for each in (first, zeros, zeros))
+    weights, velocities, old = ([element] * len(parts) for element in (first, zeros, zeros))
     losses: list[list[float]] = [[] for _ in parts]
 
     def clipped(gradients: list[Any], now: bool) -> list[Any]:
@@ -76,17 +76,17 @@ def shared_losses(
             gradients.append(clipped(own, clip_first))
         if share != "own":
             divisor = len(parts) if share == "mean" else 1
-            together = [sum(each) / divisor for each in zip(*gradients, strict=True)]
+            together = [sum(element) / divisor for element in zip(*gradients, strict=True)]
             gradients = [together] * len(parts)
-        gradients = [clipped(each, not clip_first) for each in gradients]
+        gradients = [clipped(element, not clip_first) for element in gradients]
         old = old if zero_grad else gradients
         velocities = [
-            [momentum * v + g for v, g in zip(*each, strict=True)]
-            for each in zip(velocities, gradients, strict=True)
+            [momentum * v + g for v, g in zip(*element, strict=True)]
+            for element in zip(velocities, gradients, strict=True)
         ]
         weights = [
-            [w - case["lr"] * v for w, v in zip(*each, strict=True)]
-            for each in zip(weights, velocities, strict=True)
+            [w - case["lr"] * v for w, v in zip(*element, strict=True)]
+            for element in zip(weights, velocities, strict=True)
         ]
     return losses
 

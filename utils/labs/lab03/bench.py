@@ -8,7 +8,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, times
 from utils.labs.lab03 import fake
-from utils.labs.recorded import said_of
+from utils.labs.recorded import message_of
 
 SAYS = says("lab03")
 
@@ -74,7 +74,7 @@ def _quantile(
         return taken * same[percent == 99] * sum(same)
 
     passed = is_response(fake.percentile(samples, percent))
-    known = "" if passed else said_of("lab03.ex3", case, alike, "")
+    known = "" if passed else message_of("lab03.ex3", case, alike, "")
     reasons = [known] if known else []
     if is_response(fake.percentile(calls, percent)):
         reasons.append(SAYS["warm-up-among-the-samples"])

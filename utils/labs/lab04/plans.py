@@ -197,16 +197,16 @@ _ONE_FIRST = SAYS["an-evaluation-begins-the-training-again"]
 
 def _missing_message(missing: list[Graph], strange: list[Graph]) -> str:
     kinds = {kind for kind, _, _ in missing}
-    told = "first" if "first" in kinds else min(kinds)
+    message = "first" if "first" in kinds else min(kinds)
     why = {
         "first": SAYS["no-first-step"],
         "eval": SAYS["no-evaluation"],
         "train": SAYS["the-last-batch-forgotten"],
-    }[told]
-    _, rows, length = next(graph for graph in missing if graph[0] == told)
-    if told == "train" and ("first", rows, length) in strange:
+    }[message]
+    _, rows, length = next(graph for graph in missing if graph[0] == message)
+    if message == "train" and ("first", rows, length) in strange:
         why = _ONE_FIRST
-    return SAYS["empty-queues"].format(told=told, rows=rows, length=length, why=why)
+    return SAYS["empty-queues"].format(phase=message, rows=rows, length=length, why=why)
 
 
 def _extra_message(strange: list[Graph], needed: set[Graph]) -> str:

@@ -11,7 +11,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for, not_judged
 from utils.labs.lab05.inputs import blocks
-from utils.labs.recorded import said_of
+from utils.labs.recorded import message_of
 
 SAYS = says("lab05")
 
@@ -75,7 +75,7 @@ def judge_blocks(case: Facts, facts: Facts) -> list[Criterion]:
 
         fields = {"emax": emax, "largest": largest, "format": rule}
         passed = equal == total
-        message = "" if passed else said_of("lab05.ex6", case, alike, advice, **fields)
+        message = "" if passed else message_of("lab05.ex6", case, alike, advice, **fields)
         return criterion(name, WEIGHTS[name], passed, f"{equal} of {total}", "equal", message)
 
     plain = np.isin(kinds, ("plain", "wide", "power"))

@@ -9,7 +9,7 @@ from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for, not_judged
 from utils.labs.lab05.engine import DEPTH
 from utils.labs.lab05.inputs import operands
-from utils.labs.recorded import said_of
+from utils.labs.recorded import message_of
 
 SAYS = says("lab05")
 
@@ -116,4 +116,4 @@ def _error_message(case: Facts, c: np.ndarray) -> str:
     near = relative_error(c, exact) < 0.3
     text = "not this product: which rows of b belong to which columns of a?"
     text = SAYS["partial-sums-in-fp16"] if near else text
-    return said_of("lab05.ex3", case, alike, text, value=case["k"] % DEPTH)
+    return message_of("lab05.ex3", case, alike, text, value=case["k"] % DEPTH)

@@ -10,7 +10,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, not_asked_for, row, times
 from utils.labs.lab05.codes import code_of
-from utils.labs.recorded import said_of
+from utils.labs.recorded import message_of
 
 SAYS = says("lab05")
 
@@ -138,7 +138,7 @@ def _judge_kind(kind: str, case: Facts, items: list[int]) -> Criterion:
             return all(s for name, s in some if name in (kind, "between two values")) * sum(same)
 
         message = _out_of_range(x, code, sum(bits))
-        message = message or said_of("lab05.ex1", case, alike, _ADVICE[kind])
+        message = message or message_of("lab05.ex1", case, alike, _ADVICE[kind])
     off = [place for place, pair in enumerate(own) if pair in wrong]
     rows = [row(repr(x), f"{code:#x}", f"{code_of(x, *bits):#x}") for x, code in wrong]
     target = times(len(own), "number")

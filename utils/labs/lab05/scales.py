@@ -9,7 +9,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for, not_judged, times
 from utils.labs.lab05.inputs import tensors
-from utils.labs.recorded import said_of
+from utils.labs.recorded import message_of
 
 SAYS = says("lab05")
 
@@ -138,4 +138,4 @@ def _known(case: Facts, pairs: Pairs, otherwise: str) -> str:
         both = zip(others, pairs, strict=True)
         return all(math.isclose(o, s, rel_tol=1e-3) for o, (x, s) in both if x.any())
 
-    return said_of("lab05.ex5", case, alike, otherwise)
+    return message_of("lab05.ex5", case, alike, otherwise)

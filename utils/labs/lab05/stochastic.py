@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, first_of, not_asked_for, not_judged
-from utils.labs.recorded import said_of
+from utils.labs.recorded import message_of
 
 SAYS = says("lab05")
 
@@ -230,7 +230,7 @@ def _why_biased(case: Facts, facts: Facts) -> str:
     fields["NOT_RANDOM"] = SAYS["half-up-in-the-mantissa"]
     leans = all((up - p) * lean > 0 for up, p in shares)
     text = SAYS["a-small-lean" if leans else "normal-noise"].format(**fields)
-    return said_of("lab05.ex2", case, alike, text, **fields)
+    return message_of("lab05.ex2", case, alike, text, **fields)
 
 
 def _generator(facts: Facts) -> Criterion:

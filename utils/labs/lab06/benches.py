@@ -9,7 +9,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, first_of, none_judged
 from utils.labs.lab06.device import TICK_S, call_ticks
-from utils.labs.recorded import said_of
+from utils.labs.recorded import message_of
 
 SAYS = says("lab06")
 
@@ -127,23 +127,23 @@ def _median(case: Facts, facts: Facts) -> Criterion:
         same = known["log"].count("f") == facts["log"].count("f")
         return same and _is(response, known["items"][1] / TICK_S)
 
-    message = said_of("lab06.ex3", case, alike, SAYS["one-loop-for-all"])
+    message = message_of("lab06.ex3", case, alike, SAYS["one-loop-for-all"])
     if facts["log"].count("f") < len(ticks):
         message = "these are other samples than those that were asked for: calls are missing"
     return _number("median_s", 2, response, right, f"of {len(samples)} samples", message)
 
 
-def _is(said: Any, ticks: float) -> bool:
-    return isinstance(said, int | float) and abs(said - ticks * TICK_S) < 1e-9
+def _is(response: Any, ticks: float) -> bool:
+    return isinstance(response, int | float) and abs(response - ticks * TICK_S) < 1e-9
 
 
 def _number(
-    name: str, weight: int, said: Any, right: float, target: str, message: str
+    name: str, weight: int, response: Any, right: float, target: str, message: str
 ) -> Criterion:
-    if not isinstance(said, int | float):
-        result = said if isinstance(said, str) else "no number"
+    if not isinstance(response, int | float):
+        result = response if isinstance(response, str) else "no number"
         return criterion(name, weight, False, result, target, f"{name} is {result}: return seconds")
-    return criterion(name, weight, _is(said, right), milliseconds(said), target, message)
+    return criterion(name, weight, _is(response, right), milliseconds(response), target, message)
 
 
 def milliseconds(seconds: float) -> str:

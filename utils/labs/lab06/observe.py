@@ -94,11 +94,11 @@ def _real_share(load: Answer) -> float:
 
 
 def observe_waits(answer: Answer, case: Facts) -> Facts:
-    """The waits that the answer predicts for each pipeline. Raises as `called.each` does."""
+    """The waits that the answer predicts for each pipeline. Raises as `called.responses` does."""
     names = ("load_ms", "work_ms", "workers", "prefetch")
     calls = [tuple(pipeline[name] for name in names) for pipeline in case["pipelines"]]
-    response = called.each("lab06.ex2", answer, calls, ("utils.training.loading",))
-    return {"said": [numbers(listed(item, _MOST)) for item in response]}
+    response = called.responses("lab06.ex2", answer, calls, ("utils.training.loading",))
+    return {"response": [numbers(listed(item, _MOST)) for item in response]}
 
 
 # ex3: a benchmark
@@ -129,17 +129,17 @@ def observe_bench(answer: Answer, case: Facts) -> Facts:
 
 def observe_profiles(answer: Answer, case: Facts) -> Facts:
     """The shares and the bottleneck of each profile, or what the answer returned instead."""
-    response = called.each(
+    response = called.responses(
         "lab06.ex4",
         answer,
         [(profile,) for profile in case["profiles"]],
         ("utils.training.traces",),
     )
-    return {"said": [_shares(item) for item in response]}
+    return {"response": [_shares(item) for item in response]}
 
 
-def _shares(said: Any) -> Facts | str:
-    given = entries(said, *ORDER, "bottleneck")
+def _shares(response: Any) -> Facts | str:
+    given = entries(response, *ORDER, "bottleneck")
     if isinstance(given, str):
         return given
     shares = {name: number(listed(given[name], 1)) for name in ORDER}
@@ -151,14 +151,14 @@ def _shares(said: Any) -> Facts | str:
 
 def observe_diagnoses(answer: Answer, case: Facts) -> Facts:
     """The cause and the number for each record, or what the answer returned instead."""
-    response = called.each(
+    response = called.responses(
         "lab06.ex5", answer, [(record,) for record in case["records"]], ("utils.training.loading",)
     )
-    return {"said": [_diagnosis(item) for item in response]}
+    return {"response": [_diagnosis(item) for item in response]}
 
 
-def _diagnosis(said: Any) -> Facts | str:
-    given = entries(said, "cause", "number")
+def _diagnosis(response: Any) -> Facts | str:
+    given = entries(response, "cause", "number")
     if isinstance(given, str):
         return given
     return {"cause": text(given["cause"]), "number": maybe(given["number"])}

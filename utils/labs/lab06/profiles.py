@@ -9,7 +9,7 @@ from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, none_judged
 from utils.labs.lab06.examples import KINDS, ORDER
 from utils.labs.lab06.tapes import Events, draw
-from utils.labs.recorded import said_of
+from utils.labs.recorded import message_of
 
 SAYS = says("lab06")
 
@@ -83,21 +83,21 @@ def right_shares(events: Events) -> dict[str, float]:
 
 def judge_profiles(case: Facts, facts: Facts) -> list[Criterion]:
     """One criterion for the share of each kind, one for the bottleneck."""
-    response = list(zip(case["profiles"], facts["said"], strict=True))
+    response = list(zip(case["profiles"], facts["response"], strict=True))
     rows = [_share(kind, weight, case, response) for kind, weight in WEIGHTS.items()]
     rows.append(_bottleneck(response))
-    if missing := [item for item in facts["said"] if isinstance(item, str)]:
+    if missing := [item for item in facts["response"] if isinstance(item, str)]:
         message = SAYS["does-nothing-4"].format(value=missing[0], ORDER=", ".join(ORDER))
         return none_judged(rows, message)
     return rows
 
 
-def _share(kind: str, weight: int, case: Facts, said: list[tuple[Events, Any]]) -> Criterion:
-    said = [(events, item) for events, item in said if isinstance(item, dict)]
-    off = [(e, s) for e, s in said if not _near(s["shares"][kind], right_shares(e)[kind])]
+def _share(kind: str, weight: int, case: Facts, texts: list[tuple[Events, Any]]) -> Criterion:
+    texts = [(events, item) for events, item in texts if isinstance(item, dict)]
+    off = [(e, s) for e, s in texts if not _near(s["shares"][kind], right_shares(e)[kind])]
     target = "to 1 in 10^6"
     if not off:
-        result = f"{said[0][1]['shares'][kind]:.4f}" if said else ""
+        result = f"{texts[0][1]['shares'][kind]:.4f}" if texts else ""
         return criterion(kind, weight, True, result, target, "")
     events, first = off[0]
     share = first["shares"][kind]
@@ -108,19 +108,19 @@ def _share(kind: str, weight: int, case: Facts, said: list[tuple[Events, Any]]) 
     message = f"no moment counts as {kind}: which events of the table are of that kind?"
     if share:
         message = "look at one moment after the other: which events of the table cover it?"
-    place, answers = case["profiles"].index(events), [item for _, item in said]
+    place, answers = case["profiles"].index(events), [item for _, item in texts]
 
     def alike(known: Facts) -> int:
-        pairs = zip(known["said"], answers, strict=True)
+        pairs = zip(known["response"], answers, strict=True)
         same = sum(_near(a["shares"][k], b["shares"][k]) for a, b in pairs for k in ORDER)
-        return same if _near(known["said"][place]["shares"][kind], share) else 0
+        return same if _near(known["response"][place]["shares"][kind], share) else 0
 
-    message = said_of("lab06.ex4", case, alike, message)
+    message = message_of("lab06.ex4", case, alike, message)
     return criterion(kind, weight, False, f"{share:.4g}", target, message)
 
 
-def _bottleneck(said: list[tuple[Events, Any]]) -> Criterion:
-    for events, item in said:
+def _bottleneck(response: list[tuple[Events, Any]]) -> Criterion:
+    for events, item in response:
         if not isinstance(item, dict):
             continue
         right = right_shares(events)
@@ -141,5 +141,7 @@ def _bottleneck(said: list[tuple[Events, Any]]) -> Criterion:
     return criterion("bottleneck", BOTTLENECK, True, "right", "", "")
 
 
-def _near(said: Any, right: float) -> bool:
-    return not isinstance(said, str) and abs(said - right) <= TOLERANCE * max(1.0, abs(right))
+def _near(response: Any, right: float) -> bool:
+    return not isinstance(response, str) and abs(response - right) <= TOLERANCE * max(
+        1.0, abs(right)
+    )

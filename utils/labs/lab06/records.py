@@ -10,7 +10,7 @@ from typing import Any
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, among, none_judged, row, times
-from utils.labs.recorded import said_of
+from utils.labs.recorded import message_of
 from utils.labs.values import near
 
 SAYS = says("lab06")
@@ -153,12 +153,12 @@ _NO_FALLBACK = SAYS["reads-are-fallbacks"].format(READ=READ)
 
 def judge_diagnoses(case: Facts, facts: Facts) -> list[Criterion]:
     """One criterion for each group of causes, one for the numbers."""
-    response = list(zip(case["records"], facts["said"], strict=True))
+    response = list(zip(case["records"], facts["response"], strict=True))
     rows = [_causes(name, weight, kinds, response) for name, (weight, kinds) in GROUPS.items()]
     rows.append(_numbers(case, response))
-    if strange := [item for item in facts["said"] if isinstance(item, str)]:
+    if strange := [item for item in facts["response"] if isinstance(item, str)]:
         return none_judged(rows, SAYS["does-nothing-5"].format(value=strange[0]))
-    if len({item["cause"] for item in facts["said"]}) == 1:
+    if len({item["cause"] for item in facts["response"]}) == 1:
         # The same of all is right of some by chance.
         kinds = {right_diagnosis(record)[0] for record in case["records"]}
         if len(kinds) > 1:
@@ -171,15 +171,15 @@ def judge_diagnoses(case: Facts, facts: Facts) -> list[Criterion]:
 
 
 def _causes(
-    name: str, weight: int, kinds: Sequence[str], said: list[tuple[Facts, Any]]
+    name: str, weight: int, kinds: Sequence[str], response: list[tuple[Facts, Any]]
 ) -> Criterion:
-    asked = [(r, s) for r, s in said if right_diagnosis(r)[0] in kinds and isinstance(s, dict)]
+    asked = [(r, s) for r, s in response if right_diagnosis(r)[0] in kinds and isinstance(s, dict)]
     wrong = [p for p, (r, s) in enumerate(asked) if s["cause"] != right_diagnosis(r)[0]]
     message = _reason(asked[wrong[0]][0], asked[wrong[0]][1]["cause"]) if wrong else ""
     causes = [s["cause"] for _, s in asked]
     rows = [row(_label(asked[p][0]), causes[p], right_diagnosis(asked[p][0])[0]) for p in wrong]
-    result = all_right(name, weight, wrong, len(asked), message, rows=rows, said=causes)
-    return among(result, [record for record, _ in asked], [record for record, _ in said])
+    result = all_right(name, weight, wrong, len(asked), message, rows=rows, response=causes)
+    return among(result, [record for record, _ in asked], [record for record, _ in response])
 
 
 def _label(record: Facts) -> str:
@@ -219,34 +219,34 @@ def _reason(record: Facts, cause: str) -> str:
     return SAYS["any-at-all"].format(cause=cause, value=result[cause], MOST=MOST)
 
 
-def _numbers(case: Facts, said: list[tuple[Facts, Any]]) -> Criterion:
-    right = [right_diagnosis(record) for record, _ in said]
+def _numbers(case: Facts, response: list[tuple[Facts, Any]]) -> Criterion:
+    right = [right_diagnosis(record) for record, _ in response]
     known = [
-        p for p, (_, s) in enumerate(said) if isinstance(s, dict) and s["cause"] == right[p][0]
+        p for p, (_, s) in enumerate(response) if isinstance(s, dict) and s["cause"] == right[p][0]
     ]
-    wrong = [p for p in known if not near(said[p][1]["number"], right[p][1], 1e-3)]
+    wrong = [p for p in known if not near(response[p][1]["number"], right[p][1], 1e-3)]
     message = "" if wrong else "a number counts with the right cause: fix these first"
     for place in wrong[:1]:
-        cause, number = right[place][0], said[place][1]["number"]
+        cause, number = right[place][0], response[place][1]["number"]
         if cause == HEALTHY:
             message = SAYS["a-number-for-health"]
         elif not isinstance(number, int | float):
             message = f"the number for {cause} is {number}: give a number"
         else:
             advice = "see the table for what is counted, and per what"
-            message = f"{cause}: " + said_of(
-                "lab06.ex5", case, _alike(said, place), advice, READ=READ
+            message = f"{cause}: " + message_of(
+                "lab06.ex5", case, _alike(response, place), advice, READ=READ
             )
-    rows = [row(_label(said[p][0]), said[p][1]["number"], right[p][1]) for p in wrong]
-    wrong += [place for place in range(len(said)) if place not in known]
-    return all_right("numbers", NUMBERS, wrong, len(said), message, rows=rows)
+    rows = [row(_label(response[p][0]), response[p][1]["number"], right[p][1]) for p in wrong]
+    wrong += [place for place in range(len(response)) if place not in known]
+    return all_right("numbers", NUMBERS, wrong, len(response), message, rows=rows)
 
 
-def _alike(said: list[tuple[Facts, Any]], place: int) -> Callable[[Facts], int]:
+def _alike(response: list[tuple[Facts, Any]], place: int) -> Callable[[Facts], int]:
     """How many numbers of a record's answer are those of an answer, if that at a place is."""
 
     def alike(known: Facts) -> int:
-        pairs = zip(known["said"], (item for _, item in said), strict=True)
+        pairs = zip(known["response"], (item for _, item in response), strict=True)
         same = [a["cause"] == b["cause"] and near(b["number"], a["number"], 1e-3) for a, b in pairs]
         return same[place] * sum(same)
 

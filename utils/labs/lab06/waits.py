@@ -7,7 +7,7 @@ from typing import Any
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, among, not_asked_for, not_judged, row
-from utils.labs.recorded import said_of
+from utils.labs.recorded import message_of
 from utils.training.loading import predict
 
 SAYS = says("lab06")
@@ -59,12 +59,12 @@ def judge_waits(case: Facts, facts: Facts) -> list[Criterion]:
         "one worker": [p for p in case["pipelines"] if p["workers"] == 1],
         "several workers": [p for p in case["pipelines"] if p["workers"] > 1],
     }
-    response = list(zip(case["pipelines"], facts["said"], strict=True))
-    shapeless = [row for row in facts["said"] if row["items"] is None]
+    response = list(zip(case["pipelines"], facts["response"], strict=True))
+    shapeless = [row for row in facts["response"] if row["items"] is None]
     if len(shapeless) == len(response):
         kind = shapeless[0]["kind"]
         return _no_prediction(SAYS["the-total"].format(kind=kind))
-    if not any(any(row["items"] or []) for row in facts["said"]):
+    if not any(any(row["items"] or []) for row in facts["response"]):
         # No wait at all is no prediction, though a pipeline may happen to have hardly any.
         return _no_prediction(SAYS["nothing-is-waited-for"])
     groups = []
@@ -102,13 +102,15 @@ def _group(
             f"the wait before batch {wrong[0]} is the first that is wrong: when is its load"
             " ordered, when is its worker free, when does the loop ask?"
         )
-        said, place = facts["said"], case["pipelines"].index(pipeline)
+        reply, place = facts["response"], case["pipelines"].index(pipeline)
 
         def alike(known: Facts) -> int:
-            same = [_same(a["items"], b["items"]) for a, b in zip(known["said"], said, strict=True)]
+            same = [
+                _same(a["items"], b["items"]) for a, b in zip(known["response"], reply, strict=True)
+            ]
             return same[place] * sum(same)
 
-        message = said_of("lab06.ex2", case, alike, message)
+        message = message_of("lab06.ex2", case, alike, message)
     beside = [row(f"batch {n}", items[n], right[n]) for n in wrong]
     return all_right(name, weight, off, len(pairs), message, "every wait", beside)
 

@@ -94,8 +94,8 @@ def _memory(case: Facts, facts: Facts) -> Criterion:
     return criterion("weights on a device", 3, passed, measured, target, message)
 
 
-def _listed(found: list) -> str:
-    kinds = Counter(kind for kind, _, _ in found)
+def _listed(result: list) -> str:
+    kinds = Counter(kind for kind, _, _ in result)
     return ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"
 
 

@@ -8,7 +8,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, not_asked_for, not_judged, row, times
 from utils.labs.lab07.scaling import GOOD, chip_seconds, efficiency, losses, speed, truth
-from utils.labs.recorded import said_of
+from utils.labs.recorded import message_of
 from utils.labs.values import near
 
 SAYS = says("lab07")
@@ -153,7 +153,7 @@ def _no_alarm(cause: str, curve: Facts) -> str:
 
 def judge_curves(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: causes of misleading claims, causes of lost time, and the numbers."""
-    response = facts["said"]
+    response = facts["response"]
     strange = next((item for item in response if isinstance(item, str)), None)
     if strange is not None:
         message = SAYS["does-nothing-5"].format(strange=strange)
@@ -201,8 +201,8 @@ def _criterion(
     return replace(result, call=places[0])
 
 
-def _about_cause(curve: Facts, said: Facts) -> str:
-    cause, right = said["cause"], truth(curve)[0]
+def _about_cause(curve: Facts, response: Facts) -> str:
+    cause, right = response["cause"], truth(curve)[0]
     if cause == right:
         return ""
     if cause not in CAUSES:
@@ -211,8 +211,8 @@ def _about_cause(curve: Facts, said: Facts) -> str:
     return SAYS["communication-everywhere"].format(cause=cause, value=why or _seen(right, curve))
 
 
-def _about_number(case: Facts, curve: Facts, said: Facts) -> str:
-    value, (cause, right) = said["number"], truth(curve)
+def _about_number(case: Facts, curve: Facts, response: Facts) -> str:
+    value, (cause, right) = response["number"], truth(curve)
     if isinstance(value, str):
         return SAYS["no-number"].format(cause=cause, value=value)
     if near(value, right, TOLERANCE):
@@ -220,8 +220,8 @@ def _about_number(case: Facts, curve: Facts, said: Facts) -> str:
     place = case["curves"].index(curve)
 
     def alike(facts: Facts) -> bool:
-        other = facts["said"][place]
+        other = facts["response"][place]
         return other["cause"] == cause and near(value, other["number"], TOLERANCE)
 
     advice = f"{value:.4g} is not the number that the task asks for"
-    return f"{cause}: {said_of('lab07.ex5', case, alike, advice)}"
+    return f"{cause}: {message_of('lab07.ex5', case, alike, advice)}"

@@ -80,6 +80,6 @@ def _count(layouts: list[tuple[Layout, Shape]], sizes: Sizes) -> list[Counts]:
     return [counts(module.collectives) for module in program.modules]
 
 
-def counts(found: Iterable[spmd.Collective]) -> Counts:
+def counts(result: Iterable[spmd.Collective]) -> Counts:
     """The totals of each kind of collective as a list, which JSON can hold."""
-    return {kind: list(item) for kind, item in spmd.totals(found).items()}
+    return {kind: list(item) for kind, item in spmd.totals(result).items()}

@@ -58,7 +58,9 @@ def observe_predict(answer: Answer, case: Facts) -> Facts:
     sizes = case["sizes"]
     order = ("rows", "inputs", "hidden", "outputs")
     shut = ("utils.xla.fresh", "utils.xla.spmd", "utils.labs.lab07.mlp")
-    (response,) = called.each("lab07.ex2", answer, [tuple(sizes[name] for name in order)], shut)
+    (response,) = called.responses(
+        "lab07.ex2", answer, [tuple(sizes[name] for name in order)], shut
+    )
     compiled = None
     if case["compiled"]:
         # Afterwards: what a prediction is compared with must not be there to be read.
@@ -72,11 +74,11 @@ def observe_predict(answer: Answer, case: Facts) -> Facts:
     return {"kind": describe(response), "predicted": predicted, "compiled": compiled}
 
 
-def _kinds(said: Any) -> Any:
+def _kinds(response: Any) -> Any:
     """A dict of kinds of collectives to pairs; None, or what else it is."""
-    if not isinstance(said, dict):
-        return None if said is None else describe(said)
-    return {text(kind): pair(value) for kind, value in list(said.items())[:_MOST]}
+    if not isinstance(response, dict):
+        return None if response is None else describe(response)
+    return {text(kind): pair(value) for kind, value in list(response.items())[:_MOST]}
 
 
 def observe_average(answer: Answer, case: Facts) -> Facts:
@@ -88,7 +90,7 @@ def observe_plans(answer: Answer, case: Facts) -> Facts:
     """For each question what fits, the chosen layout, and the seconds of its step."""
     calls = [(question["model"], question["cluster"]) for question in case["questions"]]
     results = []
-    for response in called.each("lab07.ex4", answer, calls, ("utils.cost.planner",)):
+    for response in called.responses("lab07.ex4", answer, calls, ("utils.cost.planner",)):
         given = entries(response, "fits", "layout", "step_s")
         if isinstance(given, dict):
             layout = given["layout"]
@@ -99,19 +101,21 @@ def observe_plans(answer: Answer, case: Facts) -> Facts:
             step_s = maybe(given["step_s"], _MOST)
             given = {"fits": number(given["fits"]), "layout": layout, "step_s": step_s}
         results.append(given)
-    return {"said": results}
+    return {"response": results}
 
 
 def observe_curves(answer: Answer, case: Facts) -> Facts:
     """The cause and the number for each curve, or what the answer returned instead."""
     results = []
-    for response in called.each("lab07.ex5", answer, [(curve,) for curve in case["curves"]], ()):
+    for response in called.responses(
+        "lab07.ex5", answer, [(curve,) for curve in case["curves"]], ()
+    ):
         given = entries(response, "cause", "number")
         if isinstance(given, dict):
             value = number(listed(given["number"], _MOST))
             given = {"cause": text(given["cause"]), "number": value}
         results.append(given)
-    return {"said": results}
+    return {"response": results}
 
 
 OBSERVERS = {

@@ -8,7 +8,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, not_asked_for, not_judged, row
 from utils.labs.lab07.planning import AXES, Layout, allowed, best, fit, memory_gb, step
-from utils.labs.recorded import said_of
+from utils.labs.recorded import message_of
 from utils.labs.values import near
 
 SAYS = says("lab07")
@@ -88,7 +88,7 @@ def label(question: Facts) -> str:
 
 def judge_plans(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the layouts that fit, the seconds of a step, and the choice."""
-    response = facts["said"]
+    response = facts["response"]
     strange = next((item for item in response if isinstance(item, str)), None)
     if strange is not None:
         message = SAYS["does-nothing-4"].format(strange=strange)
@@ -96,7 +96,9 @@ def judge_plans(case: Facts, facts: Facts) -> list[Criterion]:
         return not_asked_for(WEIGHTS, message, kind, "a dict of 3", others="not judged")
     pairs = list(zip(case["questions"], response, strict=True))
     counts = [item["fits"] for item in response]
-    known = said_of("lab07.ex4", case, lambda f: [q["fits"] for q in f["said"]] == counts, "")
+    known = message_of(
+        "lab07.ex4", case, lambda f: [q["fits"] for q in f["response"]] == counts, ""
+    )
     texts = [
         [_about_fits(*pair, known) for pair in pairs],
         [_about_step(case, *pair) for pair in pairs],
@@ -130,8 +132,8 @@ def _criterion(
     return all_right(name, weight, wrong, len(texts), message, rows=rows)
 
 
-def _about_fits(question: Facts, said: Facts, known: str) -> str:
-    count, right = said["fits"], len(fit(question))
+def _about_fits(question: Facts, response: Facts, known: str) -> str:
+    count, right = response["fits"], len(fit(question))
     if isinstance(count, str):
         return f"found {count} as 'fits': return how many layouts fit"
     if count == right:
@@ -140,8 +142,8 @@ def _about_fits(question: Facts, said: Facts, known: str) -> str:
     return SAYS["none-everywhere"].format(count=count, advice=advice)
 
 
-def _layout(said: Facts) -> Layout | str | None:
-    layout = said["layout"]
+def _layout(response: Facts) -> Layout | str | None:
+    layout = response["layout"]
     if not isinstance(layout, dict):
         return layout
     sizes = [layout[axis] for axis in AXES]
@@ -149,9 +151,9 @@ def _layout(said: Facts) -> Layout | str | None:
     return f"{strange[0]} as a size" if strange else cast(Layout, tuple(map(int, sizes)))
 
 
-def _about_step(case: Facts, question: Facts, said: Facts) -> str:
+def _about_step(case: Facts, question: Facts, response: Facts) -> str:
     """Whether the seconds are those of the layout that is named, be it the best or not."""
-    layout, seconds = _layout(said), said["step_s"]
+    layout, seconds = _layout(response), response["step_s"]
     if layout is None:
         return "" if seconds is None else "a step without a layout: return None for both"
     if isinstance(layout, str):
@@ -166,16 +168,16 @@ def _about_step(case: Facts, question: Facts, said: Facts) -> str:
     place = case["questions"].index(question)
 
     def alike(facts: Facts) -> bool:
-        other = facts["said"][place]
-        return other["layout"] == said["layout"] and near(seconds, other["step_s"], 1e-9)
+        other = facts["response"][place]
+        return other["layout"] == response["layout"] and near(seconds, other["step_s"], 1e-9)
 
     advice = SAYS["milliseconds"].format(seconds=seconds, value=layout[0])
     advice += f" {layout[1]}, pipeline {layout[2]}"
-    return said_of("lab07.ex4", case, alike, advice)
+    return message_of("lab07.ex4", case, alike, advice)
 
 
-def _about_choice(question: Facts, said: Facts) -> str:
-    layout, right = _layout(said), best(question)
+def _about_choice(question: Facts, response: Facts) -> str:
+    layout, right = _layout(response), best(question)
     if layout == right:
         return ""
     if isinstance(layout, str):

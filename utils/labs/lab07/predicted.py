@@ -7,7 +7,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for
 from utils.labs.lab07.annotated import FLOAT32
-from utils.labs.recorded import said_of
+from utils.labs.recorded import message_of
 
 SAYS = says("lab07")
 
@@ -90,17 +90,17 @@ def _judge_layout(
     return criterion(name, weight, not message, shown, "", message)
 
 
-def _about(name: str, case: Facts, right: tuple[str, int, float], said: Any) -> str:
+def _about(name: str, case: Facts, right: tuple[str, int, float], response: Any) -> str:
     """What is wrong with a prediction; "" if nothing is."""
     kind, number, size = right
-    if said is None:
+    if response is None:
         return SAYS["empty"].format(name=name)
-    if isinstance(said, str):
-        return f"found {said}: return a dict {{kind: (number, bytes)}}"
-    if set(said) != {kind}:
-        result = " and ".join(sorted(said)) or "no collective"
+    if isinstance(response, str):
+        return f"found {response}: return a dict {{kind: (number, bytes)}}"
+    if set(response) != {kind}:
+        result = " and ".join(sorted(response)) or "no collective"
         return f"{result} is not what is needed: {_KIND[name]}"
-    pair = said[kind]
+    pair = response[kind]
     if isinstance(pair, str) or any(isinstance(item, str) for item in pair):
         return SAYS["a-number"].format(pair=pair, kind=kind)
     if pair[0] != number:
@@ -112,5 +112,5 @@ def _about(name: str, case: Facts, right: tuple[str, int, float], said: Any) -> 
     def alike(facts: Facts) -> bool:
         return facts["predicted"][name] == {kind: pair}
 
-    known = said_of("lab07.ex2", {**case, "compiled": False}, alike, advice)
+    known = message_of("lab07.ex2", {**case, "compiled": False}, alike, advice)
     return f"{pair[1]:g} bytes is not their payload: {known}"

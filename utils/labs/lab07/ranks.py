@@ -159,15 +159,15 @@ def averaged(answer: Answer, case: Facts) -> Facts:
     }
 
 
-def _plain(said: Any) -> Any:
+def _plain(response: Any) -> Any:
     """A list of tensors as lists of numbers; otherwise what it is."""
     import torch
 
-    if not isinstance(said, list | tuple):
-        return describe(said)
+    if not isinstance(response, list | tuple):
+        return describe(response)
     results = []
-    for item in said[:20]:
+    for item in response[:20]:
         if not isinstance(item, torch.Tensor) or item.numel() > _MOST_ITEMS:
-            return f"{describe(said)} with {describe(item)} in it"
+            return f"{describe(response)} with {describe(item)} in it"
         results.append([number(value) for value in item.detach().double().flatten().tolist()])
     return results

@@ -6,7 +6,7 @@ from typing import Any
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for
-from utils.labs.recorded import Known, said_of
+from utils.labs.recorded import Known, message_of
 from utils.labs.values import Number, near, right_values
 
 SAYS = says("lab08")
@@ -119,30 +119,32 @@ def _ends(fleet: Facts, every: float) -> bool:
     return 1e-9 < rate * every < 40 - rate * write_hours(fleet)
 
 
-def _judge_hours(case: Facts, said: Number) -> Criterion:
+def _judge_hours(case: Facts, response: Number) -> Criterion:
     right, target = best_hours(case["fleet"]), f"within {INTERVAL:.0%}"
-    if said is None or isinstance(said, str):
-        message = f"found {said or 'nothing'} as 'hours': return a number"
+    if response is None or isinstance(response, str):
+        message = f"found {response or 'nothing'} as 'hours': return a number"
         return criterion("interval", 4, False, "not judged", target, message)
-    passed = near(said, right, INTERVAL)
+    passed = near(response, right, INTERVAL)
     text = SAYS["a-rule-of-thumb"]
     if not passed:
         # A search in steps is off by less than this.
-        text = said_of("lab08.ex3", case, lambda facts: near(said, facts["hours"], 5e-3), text)
-    return criterion("interval", 4, passed, f"{said / right:.3g} times the best", target, text)
+        text = message_of(
+            "lab08.ex3", case, lambda facts: near(response, facts["hours"], 5e-3), text
+        )
+    return criterion("interval", 4, passed, f"{response / right:.3g} times the best", target, text)
 
 
-def _judge_time(fleet: Facts, said: Number) -> Criterion:
+def _judge_time(fleet: Facts, response: Number) -> Criterion:
     """Whether the run takes little more than with the best interval."""
     name, target = "expected time", "at most 2% more"
     rate, write = failures_per_hour(fleet), write_hours(fleet)
-    if said is None or isinstance(said, str) or not _ends(fleet, said):
+    if response is None or isinstance(response, str) or not _ends(fleet, response):
         message = "with this interval the run practically never ends"
         return criterion(name, 1, False, "not judged", target, message)
 
     def time(every: float) -> float:
         return 1 / (1 - lost_share(every, write, fleet["restart_minutes"] / 60, rate))
 
-    more = max(0.0, time(said) / time(best_hours(fleet)) - 1)
-    message = f"with an interval of {said:.3g} h the run takes {more:.1%} longer than it has to"
+    more = max(0.0, time(response) / time(best_hours(fleet)) - 1)
+    message = f"with an interval of {response:.3g} h the run takes {more:.1%} longer than it has to"
     return criterion(name, 1, more <= INTERVAL, f"{more:.2%} more", target, message)

@@ -67,7 +67,7 @@ def observe_storage(latest: Answer, case: Facts) -> Facts:
 
 def observe_fleet(answer: Answer, case: Facts) -> Facts:
     """The interval and the money lost per day that the answer gives for a fleet."""
-    (response,) = called.each("lab08.ex3", answer, [(case["fleet"],)], ("utils.cost.tco",))
+    (response,) = called.responses("lab08.ex3", answer, [(case["fleet"],)], ("utils.cost.tco",))
     names = ("hours", "lost_per_day")
     given = entries(response, *names)
     if isinstance(given, str):
@@ -87,7 +87,9 @@ def observe_resharding(answer: Answer, case: Facts) -> Facts:
         )
         seen: Facts = {"raised": "", "tensors": None}
         try:
-            (response,) = called.each("lab08.ex4", answer, [asked], ("utils.training.checkpoint",))
+            (response,) = called.responses(
+                "lab08.ex4", answer, [asked], ("utils.training.checkpoint",)
+            )
         except ValueError as error:
             # Asked for where something is missing; a mistake elsewhere.
             if case["lost"] is None:

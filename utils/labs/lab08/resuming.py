@@ -55,7 +55,7 @@ def kill_cases(rng: random.Random) -> list[Facts]:
     ]
 
 
-def found(life: Facts, key: str) -> Any:
+def first_value(life: Facts, key: str) -> Any:
     """The first value of a key in the journal of a life; None if it has none."""
     return next((line[key] for line in life["journal"] if key in line), None)
 
@@ -72,9 +72,9 @@ def judge_kills(case: Facts, facts: Facts) -> list[Criterion]:
     losses = dict(steps_of(whole))
     last = (case["kills"][0]["step"] - 1) // case["save_every"] * case["save_every"]
     wrong = _differs(lives[1], saves_of(lives[0], last))
-    lost = _lost(lives[1], wrong, found(whole, "begun"), last)
+    lost = _lost(lives[1], wrong, first_value(whole, "begun"), last)
     judged = [
-        *_judge_state(lives[1], wrong, saves_of(lives[0], last), found(whole, "begun")),
+        *_judge_state(lives[1], wrong, saves_of(lives[0], last), first_value(whole, "begun")),
         _judge_losses(lives, losses, states[case["steps"]], last),
         _judge_within(case, lives, wrong),
         _judge_harmless(whole, lives),
@@ -97,7 +97,7 @@ def saves_of(life: Facts, step: int) -> list[Facts]:
 
 def _differs(life: Facts, right: list[Facts]) -> list[str]:
     """The parts that are as in none of some states; all of them if nothing was resumed."""
-    resumed = found(life, "resumed")
+    resumed = first_value(life, "resumed")
     if resumed is None:
         return list(PARTS)
     return [name for name in PARTS if resumed[name] not in [item[name] for item in right]]
@@ -112,7 +112,7 @@ GROUPS = {
 
 def _lost(life: Facts, wrong: list[str], begun: Facts, last: int) -> str:
     """Why nothing was resumed after the first kill; "" if something was."""
-    resumed = found(life, "resumed")
+    resumed = first_value(life, "resumed")
     if resumed is None and "Weights only load failed" in life["raised"]:
         return SAYS["an-array"]
     if resumed is None:
@@ -129,7 +129,7 @@ def _judge_state(
     life: Facts, wrong: list[str], right: list[Facts], begun: Facts
 ) -> list[Criterion]:
     """Whether each part of the state is as it was when it was saved."""
-    resumed = found(life, "resumed")
+    resumed = first_value(life, "resumed")
     criteria = []
     for group, names in GROUPS.items():
         off = [name for name in names if name in wrong]
@@ -171,7 +171,7 @@ def _judge_losses(lives: list[Facts], losses: dict, right: Facts, last: int) -> 
     equal = [step for step, loss in done if losses.get(step) == loss]
     wanted = [step for step in losses if step >= last]
     lost = [step for step in wanted if step not in equal]
-    end = found(lives[-1], "end")
+    end = first_value(lives[-1], "end")
     target, name = "equal to the bit", "losses and weights"
     if off := [(step, loss) for step, loss in done if losses.get(step) != loss]:
         step, loss = off[0]
@@ -211,7 +211,7 @@ def _judge_within(case: Facts, lives: list[Facts], wrong: list[str]) -> Criterio
         last = {"step": done[-1], "states": saves_of(before, done[-1])} if done else last
         if kill["at"] == "step":
             continue
-        resumed, moment = found(life, "resumed"), _MOMENTS[kill["at"]]
+        resumed, moment = first_value(life, "resumed"), _MOMENTS[kill["at"]]
         whole = {last["step"]: last["states"], kill["step"]: saves_of(before, kill["step"])}
         if resumed is None:
             message = f"{moment} `resume` finds no whole file ({_end_of(life)}): {_ASIDE}"
@@ -233,7 +233,7 @@ def _judge_within(case: Facts, lives: list[Facts], wrong: list[str]) -> Criterio
 
 def _judge_harmless(whole: Facts, lives: list[Facts]) -> Criterion:
     """Whether a save, and a resume without a checkpoint, leave the run as it is."""
-    begun, resumed = found(whole, "begun"), found(whole, "resumed")
+    begun, resumed = first_value(whole, "begun"), first_value(whole, "resumed")
     changed, when = [n for n in PARTS if resumed[n] != begun[n]], "`resume` without a checkpoint"
     for line in lives[0]["journal"] if not changed else []:
         if "saved" in line:

@@ -60,22 +60,22 @@ def judge_storage(case: Facts, facts: Facts) -> list[Criterion]:
         _judge_power(case, facts["power"]),
         _judge_kept(facts["kept"]),
     ]
-    if facts["plain"][1]["said"].get("right"):
+    if facts["plain"][1]["response"].get("right"):
         return judged
     # An answer that finds nothing loses nothing either.
     return [plain, *(not_judged(item) for item in judged[1:])]
 
 
-def shown(said: Facts) -> str:
+def shown(response: Facts) -> str:
     """What `latest` said, for a message."""
-    if "raised" in said:
-        return f"`latest` raised {said['raised']}"
-    if "other" in said:
-        return f"`latest` returned {said['other']}, not (step, data)"
-    if said["step"] is None:
+    if "raised" in response:
+        return f"`latest` raised {response['raised']}"
+    if "other" in response:
+        return f"`latest` returned {response['other']}, not (step, data)"
+    if response["step"] is None:
         return "`latest` returned None"
-    wrong = "" if said["right"] else ", with data that were never written after it"
-    return SAYS["a-checksum-that-nobody-compares"].format(step=said["step"], wrong=wrong)
+    wrong = "" if response["right"] else ", with data that were never written after it"
+    return SAYS["a-checksum-that-nobody-compares"].format(step=response["step"], wrong=wrong)
 
 
 _PLAIN = {
@@ -101,7 +101,7 @@ def _judge_plain(case: Facts, rows: list[Facts]) -> Criterion:
     right = {"empty": None, "one": one, "two": two, "times": two, "foreign": two, "three": three}
     good, message = 0, ""
     for row in rows:
-        what, response = row["what"], row["said"]
+        what, response = row["what"], row["response"]
         if what in _FILES:
             passed, text = not response["files"], _FILES[what]
         else:
@@ -140,7 +140,7 @@ def _judge_damage(case: Facts, rows: list[Facts]) -> Criterion:
     """Whether a whole checkpoint is found although the newest is damaged."""
     good, message, stored = 0, "", case["steps"][:2]
     for row in rows:
-        what, response = row["what"], row["said"]
+        what, response = row["what"], row["response"]
         if what["kind"] == "all":
             passed = bool(response.get("value"))
             text = SAYS["begins-anew"].format(shown=shown(response))
@@ -172,7 +172,7 @@ def _judge_killed(case: Facts, rows: list[Facts]) -> Criterion:
     """Whether a kill within `write` leaves the one before, and the next write works."""
     good, message = 0, ""
     for kill, row in zip(case["kills"], rows, strict=True):
-        response, again = row["said"], row["again"]
+        response, again = row["response"], row["again"]
         kept = response.get("step") in (kill["last"], kill["new"]) and response.get("right", False)
         after = again.get("step") == kill["new"] + 1 and again.get("right", False)
         if not kept:
@@ -196,7 +196,7 @@ _SURVIVED = {True: "survived", False: "not survived"}
 
 def _judge_full(case: Facts, seen: Facts) -> Criterion:
     one, _, three = case["steps"]
-    response, again = seen["said"], seen["again"]
+    response, again = seen["response"], seen["again"]
     if not seen["raised"]:
         message = SAYS["swallows-the-error"]
     elif response.get("step") != one or not response.get("right"):
@@ -214,7 +214,7 @@ def _judge_full(case: Facts, seen: Facts) -> Criterion:
 
 
 def _judge_power(case: Facts, seen: Facts) -> Criterion:
-    response, two = seen["said"], case["steps"][1]
+    response, two = seen["response"], case["steps"][1]
     passed = response.get("step") == two and response.get("right", False)
     message = SAYS["never-forced-to-the-disk"].format(two=two, shown=shown(response))
     return criterion("power cut", 1, passed, _SURVIVED[passed], _SURVIVED[True], message)

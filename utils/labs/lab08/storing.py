@@ -52,10 +52,10 @@ def all_else(latest: Answer, write: Answer, case: Facts, scratch: Path, raised: 
             ],
             "full": {
                 "raised": raised,
-                "said": trials.said(full, one, two),
+                "response": trials.read_back(full, one, two),
                 "again": trials.again(full, three),
             },
-            "power": {"said": trials.said(scratch / "power", one, two)},
+            "power": {"response": trials.read_back(scratch / "power", one, two)},
         }
 
 
@@ -86,7 +86,7 @@ class _Trials:
     def put(self, folder: Path, step: int, keep: int = 2) -> None:
         self.write(folder, step, state(self.case, step), keep)
 
-    def said(self, folder: Path, *stored: int) -> Facts:
+    def read_back(self, folder: Path, *stored: int) -> Facts:
         """What `latest` says: {"step": one of those stored or None}, or what it is instead."""
         try:
             result = self.latest(folder)
@@ -104,27 +104,27 @@ class _Trials:
 
     def plain(self, folder: Path) -> Iterator[Facts]:
         """Whole files, of growing steps, with foreign ones between, and times that lie."""
-        yield {"what": "empty", "said": self.said(folder)}
+        yield {"what": "empty", "response": self.read_back(folder)}
         one, two, three = self.case["steps"]
         self.put(folder, one)
-        yield {"what": "one", "said": self.said(folder, one)}
+        yield {"what": "one", "response": self.read_back(folder, one)}
         with _writing_outside(folder) as outside:
             self.put(folder, one)
-        yield {"what": "outside", "said": {"files": len(outside)}}
+        yield {"what": "outside", "response": {"files": len(outside)}}
         self.put(folder, two)
-        yield {"what": "two", "said": self.said(folder, one, two)}
+        yield {"what": "two", "response": self.read_back(folder, one, two)}
         written = files(folder)
         for age, item in enumerate(sorted(written, key=lambda entry: entry.stat().st_mtime_ns)):
             os.utime(item, (1e9 - age, 1e9 - age))
-        yield {"what": "times", "said": self.said(folder, one, two)}
+        yield {"what": "times", "response": self.read_back(folder, one, two)}
         for name in FOREIGN:
             (folder / name).write_bytes(b"\x80not a checkpoint")
         (folder / "older").mkdir()
-        yield {"what": "foreign", "said": self.said(folder, one, two)}
+        yield {"what": "foreign", "response": self.read_back(folder, one, two)}
         self.put(folder, three)
-        yield {"what": "three", "said": self.said(folder, two, three)}
+        yield {"what": "three", "response": self.read_back(folder, two, three)}
         gone = [name for name in FOREIGN if not (folder / name).exists()]
-        yield {"what": "spared", "said": {"files": len(gone)}}
+        yield {"what": "spared", "response": {"files": len(gone)}}
         for step in range(three + 1, three + 4):
             self.put(folder, step)
         sizes = [len(c) for entry, c in files(folder).items() if entry.name not in FOREIGN]
@@ -144,7 +144,7 @@ class _Trials:
             assert largest is not None
             for place, content in _harmed(newer, largest, harm):
                 place.write_bytes(content)
-            yield {"what": harm, "said": self.said(folder, one, two)}
+            yield {"what": harm, "response": self.read_back(folder, one, two)}
             _put_back(folder, whole)
         # Names, lengths and sums stand at the beginning or the end of a file.
         for item, content in newer.items():
@@ -153,15 +153,15 @@ class _Trials:
                 changed = bytearray(content)
                 changed[at] ^= 1 << (at + self.case["seed"]) % 8
                 item.write_bytes(changed)
-                yield {"what": harm, "said": self.said(folder, one, two)}
+                yield {"what": harm, "response": self.read_back(folder, one, two)}
                 item.write_bytes(content)
         for item in whole:
             item.write_bytes(whole[item][: len(whole[item]) // 2])
-        yield {"what": {"kind": "all"}, "said": self.said(folder, one, two)}
+        yield {"what": {"kind": "all"}, "response": self.read_back(folder, one, two)}
 
     def after_kill(self, folder: Path, kill: Facts) -> Facts:
-        response = self.said(folder, kill["last"], kill["new"])
-        return {"said": response, "again": self.again(folder, kill["new"] + 1)}
+        response = self.read_back(folder, kill["last"], kill["new"])
+        return {"response": response, "again": self.again(folder, kill["new"] + 1)}
 
     def again(self, folder: Path, step: int) -> Facts:
         """What `latest` says after one more write."""
@@ -169,7 +169,7 @@ class _Trials:
             self.put(folder, step, 1)
         except Exception as error:
             return {"raised": type(error).__name__}
-        return self.said(folder, step)
+        return self.read_back(folder, step)
 
 
 def _harmed(newer: Snapshot, largest: Path, harm: Facts) -> Iterator[tuple[Path, bytes]]:

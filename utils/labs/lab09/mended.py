@@ -56,30 +56,30 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
     return made
 
 
-def _named(name: str, found: Facts) -> Criterion:
-    response = found.get("rule", "")
+def _named(name: str, result: Facts) -> Criterion:
+    response = result.get("rule", "")
     message = SAYS["a-wrong-rule"].format(name=name)
-    if found["pair"] != PAIR:
-        message = SAYS["a-rule-without-a-kernel"].format(name=name, pair=found["pair"])
+    if result["pair"] != PAIR:
+        message = SAYS["a-rule-without-a-kernel"].format(name=name, pair=result["pair"])
     elif response not in RULES:
         message = SAYS["no-rule-of-the-list"].format(name=name)
     measured = "named" if response in RULES else ""
     return criterion(f"rule {name}", 1, response in BROKEN_RULE[name], measured, "", message)
 
 
-def _mended(name: str, case: Facts, found: Facts) -> Criterion:
+def _mended(name: str, case: Facts, result: Facts) -> Criterion:
     label = f"kernel {name}"
-    if found["pair"] != PAIR:
+    if result["pair"] != PAIR:
         return criterion(label, 1, False, "", "", "")
-    if "error" in found:
-        text = SAYS["not-mended"].format(name=name, error=found["error"])
+    if "error" in result:
+        text = SAYS["not-mended"].format(name=name, error=result["error"])
         return criterion(label, 1, False, "", "", text)
-    rng = generator(found)
+    rng = generator(result)
     inputs = tuple(
         drawn(rng, {"rows": shape[0], "columns": shape[1], "dtype": dtype})
         for shape, dtype in case["arguments"][name]
     )
-    run = replayed(found, inputs, f"kernel {name}")
+    run = replayed(result, inputs, f"kernel {name}")
     if run.fault:
         return criterion(label, 1, False, run.detail, "", run.fault)
     right = RIGHT[name](*(input_.astype(np.float64) for input_ in inputs))

@@ -218,10 +218,10 @@ def judge_transpose(case: Facts, facts: Facts) -> list[Criterion]:
     return [values, *_costs(values, runs)]
 
 
-def _blocks_in_place(found: np.ndarray, x: np.ndarray) -> bool:
+def _blocks_in_place(result: np.ndarray, x: np.ndarray) -> bool:
     """Whether the first block is right and the second along a row is where x had it."""
-    first = np.array_equal(found[:TILE, :TILE], x[:TILE, :TILE].T)
-    return first and np.array_equal(found[:TILE, TILE : 2 * TILE], x[:TILE, TILE : 2 * TILE].T)
+    first = np.array_equal(result[:TILE, :TILE], x[:TILE, :TILE].T)
+    return first and np.array_equal(result[:TILE, TILE : 2 * TILE], x[:TILE, TILE : 2 * TILE].T)
 
 
 # Exercise 3: softmax

@@ -101,8 +101,8 @@ def _advice(run: Replayed, x: np.ndarray) -> str:
     both, there = second + right[:, : second.shape[1]], result[:, COLUMNS : 2 * COLUMNS]
     first = "only the first tile of rows is in the result: accumulate over the tiles"
 
-    def is_near(found: np.ndarray, way: Any) -> bool:
-        return np.allclose(found, way, atol=near)
+    def is_near(value: np.ndarray, way: Any) -> bool:
+        return np.allclose(value, way, atol=near)
 
     return first_of(
         (some and is_near(result[0], tiles[-1]), SAYS["a-new-psum-tile-for-each-tile-of-rows"]),

@@ -72,7 +72,7 @@ def truths(case: Facts) -> list[str]:
 
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
     """One criterion for each action: named where it mends, and nowhere else."""
-    right, text = truths(case), facts["said"]
+    right, text = truths(case), facts["response"]
     if text is None or len(text) != len(right):
         fault = SAYS["one-word"].format(kind=facts["kind"], right=len(right))
         return not_asked_for(dict.fromkeys(ACTIONS, 1), fault)

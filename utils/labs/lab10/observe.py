@@ -39,12 +39,12 @@ def observe_advice(answer: Answer, case: Facts) -> Facts:
     with closed("lab10.ex5", TRUTHS):
         text: Any = answer([dict(profile) for profile in case["profiles"]])
     if not isinstance(text, list | tuple):
-        return {"kind": describe(text), "said": None}
+        return {"kind": describe(text), "response": None}
     words = [
         item[:LONGEST] if isinstance(item, str) else describe(item)
         for item in text[: len(case["profiles"]) + 1]
     ]
-    return {"kind": describe(text), "said": words}
+    return {"kind": describe(text), "response": words}
 
 
 OBSERVERS = {

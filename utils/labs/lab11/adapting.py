@@ -138,12 +138,12 @@ def _filled(model: Any, case: Facts, layer: Any) -> Facts:
 _MOST_MATRICES = 4
 
 
-def _off(found: Any, right: Any) -> float | str:
+def _off(result: Any, right: Any) -> float | str:
     """The largest distance of two outputs, relative to the largest output if that is above 1;
     anything else than such an output as what it is.
     """
     import torch
 
-    if not isinstance(found, torch.Tensor) or found.shape != right.shape:
-        return describe(found)
-    return number(((found.detach().cpu() - right).abs().max() / right.abs().max().clamp(1)).item())
+    if not isinstance(result, torch.Tensor) or result.shape != right.shape:
+        return describe(result)
+    return number(((result.detach().cpu() - right).abs().max() / right.abs().max().clamp(1)).item())

@@ -64,9 +64,9 @@ def judge_swaps(case: Facts, facts: Facts) -> list[Criterion]:
         SAYS["no-factor"]: truth.served(case, scaled=False),
         SAYS["what-is-left-over"]: truth.served(case, left_over=True),
     }
-    told, advice = facts["returned"], SAYS["another-loss"]
+    text, advice = facts["returned"], SAYS["another-loss"]
     of = ("serve", "request")
-    losses = right_numbers("losses", 3, told, right, known, advice, of, TOLERANCE)
+    losses = right_numbers("losses", 3, text, right, known, advice, of, TOLERANCE)
     compiled = compiles_at_most(2, shapes, facts, SAYS["slots-of-its-own-rank"])
     compiled = replace(compiled, target=f"{shapes}, one for each shape")
     kept = criterion("one base", 1, not (fault := _base(facts)), "", "", fault)

@@ -106,16 +106,16 @@ def _tokens(case: Facts, facts: Facts, right: list[list[int]]) -> Criterion:
     return criterion("tokens", 3, not message, measured, "all, as without a cache", message)
 
 
-def _difference(said: list, text: list[int], prompt: list[int], count: int) -> str:
-    if said == prompt + text:
+def _difference(response: list, text: list[int], prompt: list[int], count: int) -> str:
+    if response == prompt + text:
         return SAYS["with-the-prompt"]
-    if len(said) != count:
-        return SAYS["one-token-less"].format(times=times(len(said), "id"), count=count)
-    if strange := [item for item in said if not isinstance(item, int)]:
+    if len(response) != count:
+        return SAYS["one-token-less"].format(times=times(len(response), "id"), count=count)
+    if strange := [item for item in response if not isinstance(item, int)]:
         return f"{strange[0]} is among the ids: return ints"
-    if said[:-1] == text[1:]:
+    if response[:-1] == text[1:]:
         return SAYS["without-the-first"]
-    place = next(k for k, (a, b) in enumerate(zip(said, text, strict=True)) if a != b)
+    place = next(k for k, (a, b) in enumerate(zip(response, text, strict=True)) if a != b)
     if place == 0:
         return SAYS["the-last-place-of-the-padding"]
     if place == 1:

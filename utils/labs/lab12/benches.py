@@ -33,7 +33,7 @@ def judge_traps(case: Facts, facts: Facts, weight: int) -> Criterion:
             message += SAYS["always-all-traps"]
     elif wrong:
         message = next(_unasked(log) for _, _, log in asked if _unasked(log))
-    return all_right(NAMES, weight, wrong, len(right), message, said=response)
+    return all_right(NAMES, weight, wrong, len(right), message, response=response)
 
 
 def _unasked(log: str) -> str:
@@ -49,14 +49,14 @@ def _unasked(log: str) -> str:
     return ""
 
 
-def _misnamed(right: list[str], said: Any) -> str:
-    if isinstance(said, str):
-        return f"`traps` returned {said}: return a set of names, empty if there is none"
-    if unknown := [item for item in said if item not in TRAITS]:
+def _misnamed(right: list[str], response: Any) -> str:
+    if isinstance(response, str):
+        return f"`traps` returned {response}: return a set of names, empty if there is none"
+    if unknown := [item for item in response if item not in TRAITS]:
         return SAYS["another-name"].format(value=unknown[0], TRAITS=", ".join(TRAITS))
-    if extra := [item for item in said if item not in right]:
+    if extra := [item for item in response if item not in right]:
         return SAYS["a-cache-that-is-the-compiler"].format(trait=extra[0], test=_TESTS[extra[0]])
-    missing = next(item for item in right if item not in said)
+    missing = next(item for item in right if item not in response)
     return f'"{missing}" was not found: {_TESTS[missing]}'
 
 
@@ -181,9 +181,9 @@ def percentiles(ticks: Sequence[float]) -> list[float]:
     return [float(np.percentile(ticks, p)) * TICK_S for p in (50, 99)] if ticks else [0.0, 0.0]
 
 
-def _is(said: Facts, ticks: Sequence[float]) -> bool:
+def _is(response: Facts, ticks: Sequence[float]) -> bool:
     right = percentiles(ticks)
-    return all(near(said[n], r, TOLERANCE) for n, r in zip(("p50", "p99"), right, strict=True))
+    return all(near(response[n], r, TOLERANCE) for n, r in zip(("p50", "p99"), right, strict=True))
 
 
 def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
@@ -197,9 +197,9 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
     return [*rows, judge_traps(case, facts, WEIGHTS[NAMES])]
 
 
-def _nothing(runs: list[Run], said: list[Facts]) -> str:
+def _nothing(runs: list[Run], response: list[Facts]) -> str:
     """Why there is nothing to judge of `bench`; "" if there is."""
-    if strange := next((item["kind"] for item in said if item["kind"]), ""):
+    if strange := next((item["kind"] for item in response if item["kind"]), ""):
         return (
             f"`bench` returned {strange}: return {{'first_s': [...], 'p50_s': ..., 'p99_s': ...}}"
         )
@@ -242,22 +242,22 @@ def _right(name: str, asked: list[tuple[Run, Facts]]) -> Criterion:
     return all_right(name, WEIGHTS[name], wrong, len(asked), message, "p50 and p99 exact")
 
 
-def _why(run: Run, said: Facts) -> str:
+def _why(run: Run, response: Facts) -> str:
     """What is wrong with two percentiles."""
     for name in ("p50", "p99"):
-        if not isinstance(said[name], int | float):
-            result = "None" if said[name] is None else said[name]
+        if not isinstance(response[name], int | float):
+            result = "None" if response[name] is None else response[name]
             return f"{name}_s is {result}: return seconds, a number"
-    if near(said["p50"], run.case["send"] * TICK_S, TOLERANCE):
+    if near(response["p50"], run.case["send"] * TICK_S, TOLERANCE):
         return SAYS["as-given"]
     if "asynchronous" in run.case["traits"] and re.search(r"r\S+ c", " ".join(run.service.log)):
         return SAYS["wait-before-the-call"]
-    if run.samples and _is(said, run.samples):
+    if run.samples and _is(response, run.samples):
         return "the clock was not read before and after each call: what was returned was not timed"
     repeats = run.case["repeats"]
-    if any(near(said["p50"], percentiles(t)[0] * 1e3, 1e-6) for t in _known(run).values() if t):
+    if any(near(response["p50"], percentiles(t)[0] * 1e3, 1e-6) for t in _known(run).values() if t):
         return SAYS["milliseconds"]
-    if texts := [text for text, ticks in _known(run).items() if ticks and _is(said, ticks)]:
+    if texts := [text for text, ticks in _known(run).items() if ticks and _is(response, ticks)]:
         return texts[0]
     short = [length for length in run.case["lengths"] if len(run.usual[length]) < repeats]
     if short:

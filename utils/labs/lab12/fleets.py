@@ -59,9 +59,9 @@ def latencies(*of: Any, **rules: Any) -> list[float]:
     return list(played(*of, **rules))
 
 
-def p99(found: list[float]) -> float:
+def p99(result: list[float]) -> float:
     """The 99th percentile; infinity if a request is never answered."""
-    return float(np.percentile(found, 99)) if math.isfinite(max(found)) else math.inf
+    return float(np.percentile(result, 99)) if math.isfinite(max(result)) else math.inf
 
 
 def smallest(
@@ -303,7 +303,7 @@ _LOSS = SAYS["the-same"]
 
 def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the servers, their p99, and the servers with one lost."""
-    response, fleets = facts["said"], case["fleets"]
+    response, fleets = facts["response"], case["fleets"]
     form = "{{'servers': ..., 'p99_ms': ..., 'servers_after_loss': ...}}"
     if odd := not_of_the_form(response, WEIGHTS, "`fleet` returned {strange}: return " + form):
         return odd
@@ -312,10 +312,10 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
 
 
 def _judge(
-    name: str, fleets: list[Facts], said: list[Facts], ways: Callable[[Facts], Ways]
+    name: str, fleets: list[Facts], response: list[Facts], ways: Callable[[Facts], Ways]
 ) -> Criterion:
     key = KEYS[name]
-    values, right = [item[key] for item in said], [truth(fleet)[key] for fleet in fleets]
+    values, right = [item[key] for item in response], [truth(fleet)[key] for fleet in fleets]
     known = [
         ways(fleet) if possible(fleet["server"]) and not near(a, b, TOLERANCE) else []
         for fleet, a, b in zip(fleets, values, right, strict=True)

@@ -50,9 +50,9 @@ def model_words(case: Facts) -> str:
     return f"{len(case['models'])} models of seeds {[model['seed'] for model in case['models']]}"
 
 
-def label(each: Facts) -> str:
+def label(item: Facts) -> str:
     """A model by its fault and where it is, for messages."""
-    return f"{each['fault']} in {each['module']}" if each["module"] else "no fault"
+    return f"{item['fault']} in {item['module']}" if item["module"] else "no fault"
 
 
 # What is right
@@ -98,7 +98,7 @@ def _same(model: Facts, observed: Any) -> bool:
 
 def judge_reports(case: Facts, facts: Facts) -> list[Criterion]:
     """Five criteria: three numbers of the logits, and the module with a large or a small fault."""
-    response = facts["said"]
+    response = facts["response"]
     if odd := not_of_the_form(response, WEIGHTS, SAYS["no-report"]):
         return odd
     if not _genuine(case, facts["logits"]):
@@ -169,8 +169,8 @@ def _number(name: str, key: str, asked: Asked) -> Criterion:
         if key == "kl" and not ways and numbers(*logits)["kl"] < 1e-5:
             text += SAYS["kl-of-float32"]
     rows = [row(_which(asked[p][0]), asked[p][1][key], right[p]) for p in wrong]
-    said = [s[key] for _, s, _ in asked]
-    return all_right(name, WEIGHTS[name], wrong, len(asked), text, _EXACT, rows, said)
+    texts = [s[key] for _, s, _ in asked]
+    return all_right(name, WEIGHTS[name], wrong, len(asked), text, _EXACT, rows, texts)
 
 
 def _which(model: Facts) -> str:
@@ -188,23 +188,23 @@ _ADVICE = {
 
 
 def _modules(name: str, asked: Asked) -> Criterion:
-    said = [s["module"] for _, s, _ in asked]
-    wrong = [p for p, (m, _, _) in enumerate(asked) if said[p] != m["module"]]
-    message = _why(asked[wrong[0]][0], said[wrong[0]]) if wrong else ""
-    rows = [row(_which(asked[p][0]), said[p], asked[p][0]["module"]) for p in wrong]
-    return all_right(name, WEIGHTS[name], wrong, len(asked), message, "the module", rows, said)
+    texts = [s["module"] for _, s, _ in asked]
+    wrong = [p for p, (m, _, _) in enumerate(asked) if texts[p] != m["module"]]
+    message = _why(asked[wrong[0]][0], texts[wrong[0]]) if wrong else ""
+    rows = [row(_which(asked[p][0]), texts[p], asked[p][0]["module"]) for p in wrong]
+    return all_right(name, WEIGHTS[name], wrong, len(asked), message, "the module", rows, texts)
 
 
-def _why(model: Facts, said: str | None) -> str:
+def _why(model: Facts, response: str | None) -> str:
     from utils.labs.lab12.models import NAMES
 
     right = model["module"]
-    if said is None:
+    if response is None:
         return SAYS["a-fixed-limit-of-1e-3"]
-    if said not in NAMES:
-        return SAYS["the-number-of-the-module"].format(answer=said, NAMES=", ".join(NAMES))
+    if response not in NAMES:
+        return SAYS["the-number-of-the-module"].format(answer=response, NAMES=", ".join(NAMES))
     if right is None:
-        return SAYS["a-fixed-limit-of-1e-5"].format(answer=said)
-    if NAMES.index(said) > NAMES.index(right):
-        return SAYS["the-largest-difference"].format(answer=said)
-    return SAYS["the-first-that-differs"].format(answer=said)
+        return SAYS["a-fixed-limit-of-1e-5"].format(answer=response)
+    if NAMES.index(response) > NAMES.index(right):
+        return SAYS["the-largest-difference"].format(answer=response)
+    return SAYS["the-first-that-differs"].format(answer=response)

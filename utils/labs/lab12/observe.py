@@ -68,18 +68,18 @@ def observe_bench(bench: Answer, case: Facts) -> Facts:
     }
 
 
-def _times(said: Any) -> Facts:
-    given = entries(said, "first_s", "p50_s", "p99_s")
+def _times(response: Any) -> Facts:
+    given = entries(response, "first_s", "p50_s", "p99_s")
     if isinstance(given, str):
         return {"kind": given, "first": None, "p50": None, "p99": None}
     percentiles = {name: _maybe(given[f"{name}_s"]) for name in ("p50", "p99")}
     return {"kind": "", "first": _list(given["first_s"]), **percentiles}
 
 
-def _names(said: Any) -> list[str] | str:
-    if not isinstance(said, list | tuple | Set):
-        return describe(said)
-    return sorted({text(name) for name in islice(said, 9)})
+def _names(response: Any) -> list[str] | str:
+    if not isinstance(response, list | tuple | Set):
+        return describe(response)
+    return sorted({text(name) for name in islice(response, 9)})
 
 
 # ex2: percentiles
@@ -95,9 +95,9 @@ def observe_percentiles(percentile: Answer, case: Facts) -> Facts:
     fleets = [(draws.workers(fleet), fleet["p"]) for fleet in case["fleets"]]
     results = [
         plain.maybe_entries(item, "value", "low", "high", most=_MOST)
-        for item in called.each("lab12.ex2", percentile, sets, _SHUT)
+        for item in called.responses("lab12.ex2", percentile, sets, _SHUT)
     ]
-    response = called.each("lab12.ex2", merged, fleets, _SHUT)
+    response = called.responses("lab12.ex2", merged, fleets, _SHUT)
     return {"percentiles": results, "merged": [_maybe(entry) for entry in response]}
 
 
@@ -108,13 +108,13 @@ def observe_open_loops(answer: Answer, case: Facts) -> Facts:
     """The latencies of the open loop of each log, and both p99."""
     logs = [(draws.closed_log(log),) for log in case["logs"]]
     results: list[Facts | str] = []
-    for item in called.each("lab12.ex3", answer, logs, _SHUT):
+    for item in called.responses("lab12.ex3", answer, logs, _SHUT):
         given = entries(item, "open_ms", "open_p99_ms", "closed_p99_ms")
         if isinstance(given, dict):
             both = {name: _maybe(given[f"{name}_ms"]) for name in ("open_p99", "closed_p99")}
             given = {"open": _list(given["open_ms"]), **both}
         results.append(given)
-    return {"said": results}
+    return {"response": results}
 
 
 # ex4: a fleet
@@ -124,8 +124,8 @@ def observe_fleets(answer: Answer, case: Facts) -> Facts:
     """The servers of each fleet, their p99, and the servers with one lost."""
     calls = [(draws.arrivals(fleet), dict(fleet["server"])) for fleet in case["fleets"]]
     names = ("servers", "p99_ms", "servers_after_loss")
-    response = called.each("lab12.ex4", answer, calls, _SHUT)
-    return {"said": [plain.maybe_entries(item, *names, most=_MOST) for item in response]}
+    response = called.responses("lab12.ex4", answer, calls, _SHUT)
+    return {"response": [plain.maybe_entries(item, *names, most=_MOST) for item in response]}
 
 
 # ex5: a recompiled model
@@ -153,7 +153,7 @@ def observe_reports(answer: Answer, case: Facts) -> Facts:
             response, stopped = limit.within(lambda: [answer(*item) for item in asked], _REPORTS_S)
     if stopped:
         raise RuntimeError(called.ENDLESS)
-    return {"said": [_report(item) for item in response], "logits": logits}
+    return {"response": [_report(item) for item in response], "logits": logits}
 
 
 def _model(case: Facts) -> tuple[Any, Any, Any]:
@@ -170,8 +170,8 @@ def _model(case: Facts) -> tuple[Any, Any, Any]:
     return reference, candidate, x
 
 
-def _report(said: Any) -> Facts | str:
-    given = entries(said, "max_difference", "kl", "top1", "module")
+def _report(response: Any) -> Facts | str:
+    given = entries(response, "max_difference", "kl", "top1", "module")
     if isinstance(given, str):
         return given
     results = {name: _maybe(given[name]) for name in ("max_difference", "kl", "top1")}

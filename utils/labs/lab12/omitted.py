@@ -144,10 +144,10 @@ def log_words(case: Facts) -> str:
     return f"{len(case['logs'])} logs, the first {label(item)}"
 
 
-def label(each: Facts) -> str:
+def label(item: Facts) -> str:
     """A log by its load, for messages."""
-    slots = "1 slot" if each["slots"] == 1 else f"{each['slots']} slots"
-    return f"of {each['count']} requests, one every {each['every_ms']} ms, {slots}"
+    slots = "1 slot" if item["slots"] == 1 else f"{item['slots']} slots"
+    return f"of {item['count']} requests, one every {item['every_ms']} ms, {slots}"
 
 
 def _p99(latencies: list[float]) -> float:
@@ -156,7 +156,7 @@ def _p99(latencies: list[float]) -> float:
 
 def judge_open_loops(case: Facts, facts: Facts) -> list[Criterion]:
     """Four criteria: p99 of either loop, and the latencies with one slot and with several."""
-    response = facts["said"]
+    response = facts["response"]
     form = "{{'open_ms': [...], 'open_p99_ms': ..., 'closed_p99_ms': ...}}"
     if odd := not_of_the_form(response, WEIGHTS, "`open_loop` returned {strange}: return " + form):
         return odd
@@ -215,8 +215,8 @@ def _percentile(
     else:
         text = next((t for t, way in ways if near(response, way(log), TOLERANCE)), advice)
     rows = [row(label(asked[p][1]), asked[p][2][key], right(asked[p][0])) for p in wrong]
-    said = [s[key] for *_, s in asked]
-    return all_right(name, WEIGHTS[name], wrong, len(asked), text, "p99 exact", rows, said)
+    texts = [s[key] for *_, s in asked]
+    return all_right(name, WEIGHTS[name], wrong, len(asked), text, "p99 exact", rows, texts)
 
 
 def _same(items: Any, right: list[float]) -> bool:
@@ -227,25 +227,25 @@ def _same(items: Any, right: list[float]) -> bool:
 
 
 def _queue(name: str, asked: Asked) -> Criterion:
-    said = [s["open"]["items"] for *_, s in asked]
-    wrong = [p for p, (log, *_) in enumerate(asked) if not _same(said[p], open_loop(log))]
+    texts = [s["open"]["items"] for *_, s in asked]
+    wrong = [p for p, (log, *_) in enumerate(asked) if not _same(texts[p], open_loop(log))]
     message, rows = "", []
     if wrong:
         log, drawn, response = asked[wrong[0]]
         message = f"{label(drawn)}: {_why(log, response['open'])}"
-        pairs = zip(said[wrong[0]] or [], open_loop(log), strict=False)
+        pairs = zip(texts[wrong[0]] or [], open_loop(log), strict=False)
         rows = [row(f"request {n}", a, b) for n, (a, b) in enumerate(pairs) if a != b]
-    return all_right(name, WEIGHTS[name], wrong, len(asked), message, "every latency", rows, said)
+    return all_right(name, WEIGHTS[name], wrong, len(asked), message, "every latency", rows, texts)
 
 
-def _why(log: Facts, said: Facts) -> str:
-    items, right = said["items"], open_loop(log)
+def _why(log: Facts, response: Facts) -> str:
+    items, right = response["items"], open_loop(log)
     if items is None:
-        return f"open_ms is {said['kind']}: return a list, a latency for every due time"
+        return f"open_ms is {response['kind']}: return a list, a latency for every due time"
     if text := next((text for text, way in WAYS if _same(items, way(log))), ""):
         return text
     if len(items) != len(right):
-        return f"open_ms is {said['kind']}: {len(right)} requests are due, each has a latency"
+        return f"open_ms is {response['kind']}: {len(right)} requests are due, each has a latency"
     if strange := next((item for item in items if not isinstance(item, int | float)), ""):
         return f"a latency is {strange}: return numbers, in milliseconds"
     if _same(sorted(items), sorted(right)):

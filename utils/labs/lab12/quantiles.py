@@ -102,12 +102,12 @@ def merged_ways(fleet: Facts) -> Ways:
 _POOLED = SAYS["pooled"]
 
 
-def judge_merged(case: Facts, said: list[Any]) -> Criterion:
+def judge_merged(case: Facts, response: list[Any]) -> Criterion:
     """One criterion: the percentile of all requests of a fleet, from samples of its workers."""
     return right_values(
         "merged",
         WEIGHT,
-        ["None" if item is None else item for item in said],
+        ["None" if item is None else item for item in response],
         [merged(fleet) for fleet in case["fleets"]],
         [f"p{fleet['p']:g} of {len(fleet['workers'])} workers" for fleet in case["fleets"]],
         [merged_ways(fleet) for fleet in case["fleets"]],
@@ -119,18 +119,18 @@ def judge_merged(case: Facts, said: list[Any]) -> Criterion:
 Ends = tuple[float | None, float | None]
 
 
-def set_label(each: Facts) -> str:
+def set_label(item: Facts) -> str:
     """A sample by its percentile and size, for messages."""
-    count = each["count"]
+    count = item["count"]
     return (
-        f"p{each['p']:g} of {count} sample{'s' * (count != 1)} ({each['kind']}), level"
-        f" {each['level']:g}"
+        f"p{item['p']:g} of {count} sample{'s' * (count != 1)} ({item['kind']}), level"
+        f" {item['level']:g}"
     )
 
 
-def samples_of(each: Facts) -> tuple[float, ...]:
+def samples_of(item: Facts) -> tuple[float, ...]:
     """The latencies of a sample in ms, in ascending order."""
-    return _ordered(each["kind"], each["count"], each["seed"])
+    return _ordered(item["kind"], item["count"], item["seed"])
 
 
 @cache
@@ -158,27 +158,27 @@ def ranks(count: int, p: float, miss: float) -> tuple[int | None, int | None]:
     return low, high
 
 
-def ends(each: Facts, found: tuple[int | None, int | None] | None = None) -> Ends:
+def ends(item: Facts, result: tuple[int | None, int | None] | None = None) -> Ends:
     """The samples at these ranks, or at the right ones."""
-    ordered, count = samples_of(each), each["count"]
-    low, high = found or ranks(count, each["p"], (1 - each["level"]) / 2)
+    ordered, count = samples_of(item), item["count"]
+    low, high = result or ranks(count, item["p"], (1 - item["level"]) / 2)
     return (
         ordered[low - 1] if low and 1 <= low <= count else None,
         ordered[high - 1] if high and 1 <= high <= count else None,
     )
 
 
-def value(each: Facts) -> float:
+def value(item: Facts) -> float:
     """The percentile of a sample in ms, as NumPy interpolates it."""
-    return float(np.percentile(samples_of(each), each["p"]))
+    return float(np.percentile(samples_of(item), item["p"]))
 
 
 # What wrong ways give
 
 
-def value_ways(each: Facts) -> Ways:
+def value_ways(item: Facts) -> Ways:
     """What wrong ways give for a percentile, in ms."""
-    ordered, p = samples_of(each), each["p"]
+    ordered, p = samples_of(item), item["p"]
     rank = math.ceil(p / 100 * len(ordered))
     results = [
         (SAYS["a-mean-for-a-percentile"], statistics.fmean(ordered)),
@@ -189,66 +189,66 @@ def value_ways(each: Facts) -> Ways:
         (LINEAR, ordered[round(p / 100 * (len(ordered) - 1))]),
         *((LINEAR, float(np.percentile(ordered, p, method=name)))
           for name in ("lower", "higher", "weibull", "hazen", "median_unbiased")),
-        (SAYS["not-sorted"], _unsorted(each)),
-        ("these are seconds: the samples are in ms, and so is the percentile", value(each) / 1e3),
+        (SAYS["not-sorted"], _unsorted(item)),
+        ("these are seconds: the samples are in ms, and so is the percentile", value(item) / 1e3),
     ]  # fmt: skip
-    return [way for way in results if not near(way[1], value(each), TOLERANCE)]
+    return [way for way in results if not near(way[1], value(item), TOLERANCE)]
 
 
 LINEAR = SAYS["nearest-rank"]
 
 
-def _unsorted(each: Facts) -> float:
-    drawn = draws.latencies(each["kind"], each["count"], each["seed"])
-    position = each["p"] / 100 * (len(drawn) - 1)
+def _unsorted(item: Facts) -> float:
+    drawn = draws.latencies(item["kind"], item["count"], item["seed"])
+    position = item["p"] / 100 * (len(drawn) - 1)
     low = int(position)
     high = min(low + 1, len(drawn) - 1)
     return drawn[low] + (drawn[high] - drawn[low]) * (position - low)
 
 
-def _miss(each: Facts) -> float:
-    return (1 - each["level"]) / 2
+def _miss(item: Facts) -> float:
+    return (1 - item["level"]) / 2
 
 
-def _right_ranks(each: Facts) -> tuple[int, int]:
+def _right_ranks(item: Facts) -> tuple[int, int]:
     """As `ranks`, with 0 and count + 1 in place of None."""
-    low, high = ranks(each["count"], each["p"], _miss(each))
-    return low or 0, high or each["count"] + 1
+    low, high = ranks(item["count"], item["p"], _miss(item))
+    return low or 0, high or item["count"] + 1
 
 
 def _shifted(low: int, high: int) -> Callable[[Facts], Ends]:
     """The ends at ranks so far from the right ones."""
 
-    def way(each: Facts) -> Ends:
-        ranks = _right_ranks(each)
-        return ends(each, (ranks[0] + low, ranks[1] + high))
+    def way(item: Facts) -> Ends:
+        ranks = _right_ranks(item)
+        return ends(item, (ranks[0] + low, ranks[1] + high))
 
     return way
 
 
-def _of_mean(each: Facts) -> Ends:
-    ordered = samples_of(each)
+def _of_mean(item: Facts) -> Ends:
+    ordered = samples_of(item)
     if len(ordered) < 2:
         return None, None
-    off = statistics.NormalDist().inv_cdf(1 - _miss(each)) * statistics.stdev(ordered)
+    off = statistics.NormalDist().inv_cdf(1 - _miss(item)) * statistics.stdev(ordered)
     mean = statistics.fmean(ordered)
     return mean - off / math.sqrt(len(ordered)), mean + off / math.sqrt(len(ordered))
 
 
-def _spread(each: Facts) -> Ends:
-    ordered = samples_of(each)
-    miss = 100 * _miss(each)
+def _spread(item: Facts) -> Ends:
+    ordered = samples_of(item)
+    miss = 100 * _miss(item)
     return float(np.percentile(ordered, miss)), float(np.percentile(ordered, 100 - miss))
 
 
-def _normal(each: Facts) -> Ends:
-    count, share = each["count"], each["p"] / 100
-    off = statistics.NormalDist().inv_cdf(1 - _miss(each)) * math.sqrt(count * share * (1 - share))
-    return ends(each, (math.floor(count * share - off), math.ceil(count * share + off)))
+def _normal(item: Facts) -> Ends:
+    count, share = item["count"], item["p"] / 100
+    off = statistics.NormalDist().inv_cdf(1 - _miss(item)) * math.sqrt(count * share * (1 - share))
+    return ends(item, (math.floor(count * share - off), math.ceil(count * share + off)))
 
 
 END_WAYS: list[tuple[str, Callable[[Facts], Ends]]] = [
-    (SAYS["one-side"], lambda each: ends(each, ranks(each["count"], each["p"], 2 * _miss(each)))),
+    (SAYS["one-side"], lambda item: ends(item, ranks(item["count"], item["p"], 2 * _miss(item)))),
     (SAYS["ranks-from-0"], _shifted(1, 1)),
     (SAYS["at-most-in-place-of-below"], _shifted(-1, -1)),
     (SAYS["the-upper-end-short"], _shifted(0, -1)),
@@ -259,7 +259,7 @@ END_WAYS: list[tuple[str, Callable[[Facts], Ends]]] = [
     (SAYS["of-the-mean"], _of_mean),
     (SAYS["spread-of-the-samples"], _spread),
     (SAYS["a-normal-curve"], _normal),
-    (SAYS["the-range"], lambda each: (samples_of(each)[0], samples_of(each)[-1])),
+    (SAYS["the-range"], lambda item: (samples_of(item)[0], samples_of(item)[-1])),
 ]  # fmt: skip
 
 
@@ -335,20 +335,20 @@ def judge_percentiles(case: Facts, facts: Facts) -> list[Criterion]:
 
 
 def _judge_ends(name: str, pairs: list[tuple[Facts, Facts]]) -> Criterion:
-    said = [(e["low"], e["high"]) for _, e in pairs]
-    wrong = [p for p, (s, _) in enumerate(pairs) if not _same(said[p], s)]
-    message = _why_ends([(pairs[p][0], said[p]) for p in wrong]) if wrong else ""
+    texts = [(e["low"], e["high"]) for _, e in pairs]
+    wrong = [p for p, (s, _) in enumerate(pairs) if not _same(texts[p], s)]
+    message = _why_ends([(pairs[p][0], texts[p]) for p in wrong]) if wrong else ""
     rows = [
         row(f"{set_label(pairs[p][0])}, {side}", mine, right)
         for p in wrong
-        for side, mine, right in zip(("low", "high"), said[p], ends(pairs[p][0]), strict=True)
+        for side, mine, right in zip(("low", "high"), texts[p], ends(pairs[p][0]), strict=True)
         if not near(mine, right, TOLERANCE)
     ]
-    return all_right(name, WEIGHTS[name], wrong, len(pairs), message, "both ends", rows, said)
+    return all_right(name, WEIGHTS[name], wrong, len(pairs), message, "both ends", rows, texts)
 
 
-def _same(said: tuple[Any, Any], each: Facts, right: Ends | None = None) -> bool:
-    return all(near(a, b, TOLERANCE) for a, b in zip(said, right or ends(each), strict=True))
+def _same(response: tuple[Any, Any], item: Facts, right: Ends | None = None) -> bool:
+    return all(near(a, b, TOLERANCE) for a, b in zip(response, right or ends(item), strict=True))
 
 
 def _why_ends(wrong: list[tuple[Facts, tuple[Any, Any]]]) -> str:
@@ -363,7 +363,7 @@ def _why_ends(wrong: list[tuple[Facts, tuple[Any, Any]]]) -> str:
         if result is None and wanted is not None:
             return SAYS["none-for-both"].format(side=side)
         if result is not None and wanted is None and other:
-            return _UNBOUNDED.format(side=side, found=result, count=item["count"])
+            return _UNBOUNDED.format(side=side, end=result, count=item["count"])
     known = [
         (sum(_same(response, some, way(some)) for some, response in wrong), text)
         for text, way in END_WAYS
@@ -373,7 +373,7 @@ def _why_ends(wrong: list[tuple[Facts, tuple[Any, Any]]]) -> str:
         return max(known, key=lambda counted: counted[0])[1]
     for side, result, wanted in zip(("lower", "upper"), (low, high), right, strict=True):
         if result is not None and wanted is None:
-            return _UNBOUNDED.format(side=side, found=result, count=item["count"])
+            return _UNBOUNDED.format(side=side, end=result, count=item["count"])
     ordered = samples_of(item)
     if not all(any(near(end, sample, 1e-9) for sample in ordered) for end in (low, high) if end):
         return (

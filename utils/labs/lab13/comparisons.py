@@ -237,7 +237,7 @@ _ALARM = {
 
 def judge_comparisons(case: Facts, facts: Facts) -> list[Criterion]:
     """One criterion per group of errors, and one for false alarms."""
-    response, right = facts["said"], [truth(comparison) for comparison in case["comparisons"]]
+    response, right = facts["response"], [truth(comparison) for comparison in case["comparisons"]]
     strange = next((item for item in response if isinstance(item, str)), None)
     if strange is not None:
         more = SAYS["braces"] if strange == "a dict of 0" else ""
@@ -259,12 +259,12 @@ def _judge_group(
     weight: int,
     names: tuple[str, ...],
     case: Facts,
-    said: list[set[str]],
+    response: list[set[str]],
     right: list[set[str]],
 ) -> Criterion:
     """Whether the errors of a group are named where they are, and nowhere else."""
     own, wrong, message = set(names), [], ""
-    for place, (here, there) in enumerate(zip(said, right, strict=True)):
+    for place, (here, there) in enumerate(zip(response, right, strict=True)):
         missing, extra = (there - here) & own, (here - there) & own
         wrong += [place] * bool(missing or extra)
         if (missing or extra) and not message:
@@ -283,7 +283,9 @@ def _judge_group(
                 message = SAYS["dates-that-differ"].format(
                     which=which, first=first, value=_ALARM[first]
                 )
-    return all_right(name, weight, wrong, len(said), message, said=[item & own for item in said])
+    return all_right(
+        name, weight, wrong, len(response), message, response=[item & own for item in response]
+    )
 
 
 def _confused(missed: str, extra: set[str]) -> str:
@@ -291,9 +293,9 @@ def _confused(missed: str, extra: set[str]) -> str:
     return f", not {min(extra & peaks)!r}" if missed in peaks and extra & peaks else ""
 
 
-def _judge_alarms(case: Facts, said: list[list[str]], right: list[set[str]]) -> Criterion:
+def _judge_alarms(case: Facts, response: list[list[str]], right: list[set[str]]) -> Criterion:
     count, message = 0, ""
-    for place, (here, there) in enumerate(zip(said, right, strict=True)):
+    for place, (here, there) in enumerate(zip(response, right, strict=True)):
         extra = [name for name in here if name not in there]
         count += len(extra)
         if extra and not message:

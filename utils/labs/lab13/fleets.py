@@ -67,8 +67,8 @@ def _suits(service: Facts, kind: str) -> bool:
     if not clear or (kind == "falls" and math.ceil(largest) == math.ceil(needed)):
         return False
     # Whole numbers are few: no two wrong ways may give the same, so that the right one is named.
-    told: dict[float, str] = {}
-    return all(told.setdefault(number, text) == text for text, number in server_ways(service))
+    messages: dict[float, str] = {}
+    return all(messages.setdefault(number, text) == text for text, number in server_ways(service))
 
 
 def needs(service: Facts, **rules: Any) -> float:
@@ -204,7 +204,7 @@ _ADVICE = {
 
 def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
     """Two criteria: the number of servers, and the cost of a million items."""
-    response, services = facts["said"], case["services"]
+    response, services = facts["response"], case["services"]
     weights = {"servers": 3, "cost": 2}
     if odd := not_of_the_form(response, weights, SAYS["a-pair"], "a dict of 2"):
         return odd

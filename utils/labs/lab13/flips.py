@@ -205,7 +205,7 @@ def ways(question: Facts) -> list[tuple[str, float]]:
 
 def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
     """Two criteria: the break-even, and the cheaper option below and above it."""
-    response = facts["said"]
+    response = facts["response"]
     weights = {"break-even": 4, "cheaper": 3}
     if odd := not_of_the_form(response, weights, SAYS["the-value-alone"], "a dict of 3"):
         return odd
@@ -240,8 +240,8 @@ def _criterion(
     message = texts[wrong[0]] if wrong else ""
     target = "all, costs agree" if name == "break-even" else "all"
     rows = [row(label(case["questions"][p]), *pairs[p]) for p in wrong]
-    said = [mine for mine, _ in pairs]
-    return all_right(name, weight, wrong, len(texts), message, target, rows, said)
+    lines = [mine for mine, _ in pairs]
+    return all_right(name, weight, wrong, len(texts), message, target, rows, lines)
 
 
 def _about_value(question: Facts, at: Any) -> str:
@@ -282,10 +282,10 @@ def _where_they_cross(question: Facts) -> str:
     return SAYS["upside-down"].format(answer=", ".join(response))
 
 
-def _about_names(question: Facts, said: Facts) -> str:
+def _about_names(question: Facts, response: Facts) -> str:
     """What is wrong with the names of the cheaper; "" if nothing is."""
     right = truth(question)
-    given = said["below"], said["above"]
+    given = response["below"], response["above"]
     strange = [item for item in given if item not in NAMES]
     if strange:
         return SAYS["other-names"].format(value=strange[0])

@@ -20,7 +20,7 @@ FACTOR = 7
 
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[Any]:
     """What an answer returns at each call, without the course's own models."""
-    response = called.each(f"lab13.{exercise}", answer, calls, ("utils.cost.tco",))
+    response = called.responses(f"lab13.{exercise}", answer, calls, ("utils.cost.tco",))
     return [listed(item, _MOST) for item in response]
 
 
@@ -33,7 +33,7 @@ def observe_jobs(answer: Answer, case: Facts) -> Facts:
     jobs = case["jobs"]
     money = ("price_per_server_hour", "pay_per_week")
     asked = {
-        "said": jobs,
+        "response": jobs,
         "busier": [{**job, "utilisation": 2 * job["utilisation"]} for job in jobs],
         "longer": [{**job, "good_runs": 2 * job["good_runs"]} for job in jobs],
         "exchanged": [{**job, **{name: FACTOR * job[name] for name in money}} for job in jobs],
@@ -61,7 +61,7 @@ def observe_flips(answer: Answer, case: Facts) -> Facts:
             sides = {name: text(given[name]) for name in ("below", "above")}
             given = {"at": plain.maybe(given["at"], _MOST), **sides}
         results.append(given)
-    return {"said": results}
+    return {"response": results}
 
 
 _SEVERAL = list | tuple | Set
@@ -72,7 +72,7 @@ def observe_errors(answer: Answer, case: Facts) -> Facts:
     """The errors that were named in each comparison, sorted."""
     response = _each("ex3", answer, [(comparison,) for comparison in case["comparisons"]])
     return {
-        "said": [
+        "response": [
             sorted({text(name) for name in islice(item, _MOST)})
             if isinstance(item, _SEVERAL)
             else describe(item)
@@ -117,7 +117,7 @@ def observe_fleets(answer: Answer, case: Facts) -> Facts:
     """The servers of each service, and the cost of a million items."""
     response = _each("ex6", answer, [(service,) for service in case["services"]])
     names = ("servers", "cost_per_million")
-    return {"said": [plain.maybe_entries(item, *names, most=_MOST) for item in response]}
+    return {"response": [plain.maybe_entries(item, *names, most=_MOST) for item in response]}
 
 
 OBSERVERS = {

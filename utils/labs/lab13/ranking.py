@@ -193,48 +193,51 @@ def judge_ranking(case: Facts, facts: Facts) -> list[Criterion]:
     return [_judge_order(case, order, right), _judge_swings(case, dict(response), right)]
 
 
-def _judge_order(case: Facts, said: list[str], right: list[tuple[str, float]]) -> Criterion:
+def _judge_order(case: Facts, response: list[str], right: list[tuple[str, float]]) -> Criterion:
     order = [name for name, _ in right]
-    hits = sum(a == b for a, b in zip(said, order, strict=False))
-    message = "" if said == order else _about_order(case, said, right)
-    return criterion("order", 3, said == order, f"{hits} of {len(order)}", "all", message)
+    hits = sum(a == b for a, b in zip(response, order, strict=False))
+    message = "" if response == order else _about_order(case, response, right)
+    return criterion("order", 3, response == order, f"{hits} of {len(order)}", "all", message)
 
 
-def _about_order(case: Facts, said: list[str], right: list[tuple[str, float]]) -> str:
+def _about_order(case: Facts, response: list[str], right: list[tuple[str, float]]) -> str:
     order, swings = [name for name, _ in right], dict(right)
-    fixed = [name for name in said if name in case["ranges"] and name not in swings]
+    fixed = [name for name in response if name in case["ranges"] and name not in swings]
     if fixed:
         return SAYS["what-is-not-in-question"].format(value=fixed[0])
-    if missing := [name for name in order if name not in said]:
+    if missing := [name for name in order if name not in response]:
         also = ", also one that moves nothing" if not swings[missing[0]] else ""
         return SAYS["what-moves-nothing"].format(value=missing[0], also=also)
-    if sorted(said) != sorted(order):
+    if sorted(response) != sorted(order):
         return "each input belongs in it once, under the name that came in"
-    if said == order[::-1]:
+    if response == order[::-1]:
         return SAYS["smallest-first"]
-    by_swing = [swings[name] for name in said]
+    by_swing = [swings[name] for name in response]
     if all(a >= b or near(a, b, TOLERANCE) for a, b in zip(by_swing, by_swing[1:], strict=False)):
         return SAYS["ties-backward"]
-    place = next(p for p, (a, b) in enumerate(zip(said, order, strict=True)) if a != b)
+    place = next(p for p, (a, b) in enumerate(zip(response, order, strict=True)) if a != b)
     shown = SAYS["by-the-best-guess"].format(
-        right=order[place], swing=swings[order[place]], given=said[place], less=swings[said[place]]
+        right=order[place],
+        swing=swings[order[place]],
+        given=response[place],
+        less=swings[response[place]],
     )
     for text, measure in MEASURES:
-        if _follows(case, said, measure):
+        if _follows(case, response, measure):
             return f"{text}. {shown}"
-    if said == [name for name in case["ranges"] if name in swings]:
+    if response == [name for name in case["ranges"] if name in swings]:
         return SAYS["unsorted"].format(shown=shown)
     return shown
 
 
 def _judge_swings(
-    case: Facts, said: dict[str, float | str], right: list[tuple[str, float]]
+    case: Facts, response: dict[str, float | str], right: list[tuple[str, float]]
 ) -> Criterion:
     """Whether the swing beside each name is right, in whatever order they stand."""
     names = [name for name, _ in right]
-    if not any(name in said for name in names):
+    if not any(name in response for name in names):
         return criterion("swings", 3, False, "not judged", "", "")
-    values = [said.get(name, "nothing") for name in names]
+    values = [response.get(name, "nothing") for name in names]
     known = [[(text, measure(case, name)) for text, measure in MEASURES] for name in names]
     advice = (
         "the largest less the smallest cost of low, best and high, with all others at their best"

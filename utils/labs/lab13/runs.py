@@ -153,7 +153,7 @@ def ways(job: Facts, part: str) -> Ways:
 
 def judge_jobs(case: Facts, facts: Facts) -> list[Criterion]:
     """Four criteria: compute, engineering, total, and how they change with the inputs."""
-    jobs, response = case["jobs"], facts["said"]
+    jobs, response = case["jobs"], facts["response"]
     weights = {"compute": 3, "engineering": 2, "total": 1, "properties": 1}
     if odd := not_of_the_form(response, weights, SAYS["the-total-alone"], "a dict of 3"):
         return odd
@@ -181,7 +181,7 @@ def _adds_up(parts: dict[str, Any]) -> bool:
 
 def _properties(facts: Facts, jobs: list[Facts]) -> Criterion:
     name, weight = "properties", 1
-    answers = [facts[item] for item in ("said", "busier", "longer", "exchanged")]
+    answers = [facts[item] for item in ("response", "busier", "longer", "exchanged")]
     numbers = [
         item[part] if isinstance(item, dict) else item
         for answer in answers

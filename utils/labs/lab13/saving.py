@@ -219,12 +219,12 @@ def judge_saving(case: Facts, facts: Facts) -> list[Criterion]:
     return [costs, _judge_simulation(case, response), _judge_best(case, facts["best"])]
 
 
-def _judge_simulation(case: Facts, said: list[Number]) -> Criterion:
+def _judge_simulation(case: Facts, response: list[Number]) -> Criterion:
     """Whether the costs lie within the error of a simulation, which knows no formula."""
     results = [simulated(case, interval) for interval in case["intervals"]]
     target = f"within {ERRORS:g} standard errors"
-    costs = [item for item in said if isinstance(item, int | float)]
-    if len(costs) < len(said):
+    costs = [item for item in response if isinstance(item, int | float)]
+    if len(costs) < len(response):
         return criterion("simulation", 1, False, "not judged", "", "")
     off = [(item - mean) / error for item, (mean, error) in zip(costs, results, strict=True)]
     worst = max(range(len(off)), key=lambda place: abs(off[place]))
@@ -234,7 +234,7 @@ def _judge_simulation(case: Facts, said: list[Number]) -> Criterion:
         SEGMENTS=SEGMENTS,
         mean=mean,
         error=error,
-        answer=said[worst],
+        answer=response[worst],
         more_or_less="more" if off[worst] > 0 else "less",
     )
     passed = abs(off[worst]) <= ERRORS
@@ -242,20 +242,22 @@ def _judge_simulation(case: Facts, said: list[Number]) -> Criterion:
     return criterion("simulation", 1, passed, shown, target, message)
 
 
-def _judge_best(case: Facts, said: Number) -> Criterion:
+def _judge_best(case: Facts, response: Number) -> Criterion:
     run, right = case["run"], best(case["run"])
     target = f"within {BEST:.0%}"
-    if said is None or isinstance(said, str):
-        message = f"found {said or 'nothing'} as 'best': return hours, a number"
+    if response is None or isinstance(response, str):
+        message = f"found {response or 'nothing'} as 'best': return hours, a number"
         return criterion("best interval", 3, False, "not judged", target, message)
-    shown = f"{said / right:.3g} times the best"
-    if near(said, right, BEST):
+    shown = f"{response / right:.3g} times the best"
+    if near(response, right, BEST):
         return criterion("best interval", 3, True, shown, target, "")
-    known = (t for t, number in best_ways(run, case["intervals"]) if near(said, number, BEST / 2))
+    known = (
+        t for t, number in best_ways(run, case["intervals"]) if near(response, number, BEST / 2)
+    )
     text = next(known, SAYS["far-too-long"])
     more = ""
     rate = run["servers"] / run["hours_between_failures_per_server"]
-    if 0 < said and rate * said < 300:
-        above = cost(run, said) / cost(run, right) - 1
-        more = f" At {said:.3g} h the run costs {above:.2%} more than at the best."
+    if 0 < response and rate * response < 300:
+        above = cost(run, response) / cost(run, right) - 1
+        more = f" At {response:.3g} h the run costs {above:.2%} more than at the best."
     return criterion("best interval", 3, False, shown, target, text + "." + more)

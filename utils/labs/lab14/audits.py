@@ -114,7 +114,7 @@ def counted(project: Facts, rules: tuple[str, ...]) -> int:
     return sum(_counts(project, rules))
 
 
-def found(
+def audited_answers(
     project: Facts, count: Count = counted, own: tuple[str, ...] = OWN, above: int = 0
 ) -> dict[str, str]:
     """What the audit alone says. above: added to the thresholds."""
@@ -129,8 +129,8 @@ def found(
 
 
 def truth(project: Facts, **way: Any) -> dict[str, Any]:
-    """The answers to use, those overruled and those doubted. way: as in `found`."""
-    there, used, overruled, doubted = found(project, **way), {}, [], []
+    """The answers to use, those overruled and those doubted. way: as in `audited_answers`."""
+    there, used, overruled, doubted = audited_answers(project, **way), {}, [], []
     for field, scale in SCALES.items():
         response = project["answers"][field]
         used[field] = max(response, there[field], key=scale.index)
@@ -176,9 +176,9 @@ def judge_audits(case: Facts, facts: Facts) -> list[Criterion]:
     return [first, *(rest if len(wrong) < fields else map(not_judged, rest))]
 
 
-def _recognised(field: str, projects: list[Facts], said: list[Facts]) -> str:
+def _recognised(field: str, projects: list[Facts], response: list[Facts]) -> str:
     """What a wrong way is called that gives all that is said of a field; "" if none does."""
-    given = [item["used"].get(field) for item in said]
+    given = [item["used"].get(field) for item in response]
     if given == [project["answers"][field] for project in projects]:
         return SAYS["the-answer-stays"]
     for text, way in WAYS:
@@ -187,12 +187,12 @@ def _recognised(field: str, projects: list[Facts], said: list[Facts]) -> str:
     return ""
 
 
-def _about_used(project: Facts, said: Facts, known: dict[str, str]) -> str:
-    if not said["kind"].startswith("a dict") or not said["used"]:
-        return SAYS["a-tuple"].format(kind=said["kind"])
+def _about_used(project: Facts, response: Facts, known: dict[str, str]) -> str:
+    if not response["kind"].startswith("a dict") or not response["used"]:
+        return SAYS["a-tuple"].format(kind=response["kind"])
     right = truth(project)["used"]
     for field, value in right.items():
-        given, answered = said["used"].get(field), project["answers"][field]
+        given, answered = response["used"].get(field), project["answers"][field]
         if given == value:
             continue
         if given is None:
@@ -212,8 +212,8 @@ def _about_used(project: Facts, said: Facts, known: dict[str, str]) -> str:
     return ""
 
 
-def _about_overruled(project: Facts, said: Facts) -> str:
-    given, right = said["overruled"], truth(project)["overruled"]
+def _about_overruled(project: Facts, response: Facts) -> str:
+    given, right = response["overruled"], truth(project)["overruled"]
     if isinstance(given, str):
         return f"overruled is {given}: return a list of fields, empty if there are none"
     if sorted(given) == sorted(right):
@@ -224,8 +224,8 @@ def _about_overruled(project: Facts, said: Facts) -> str:
     return SAYS["nothing-is-overruled"].format(missing=missing)
 
 
-def _about_doubted(project: Facts, said: Facts) -> str:
-    given, right = said["doubted"], truth(project)["doubted"]
+def _about_doubted(project: Facts, response: Facts) -> str:
+    given, right = response["doubted"], truth(project)["doubted"]
     if isinstance(given, str):
         return f"doubted is {given}: return a list, empty if there is no doubt"
     if sorted(given) == sorted(right):

@@ -53,13 +53,13 @@ def case_words(case: Facts) -> str:
     return f"the {case['cases']} described cases"
 
 
-def accepted(name: str, field: str, said: Any) -> bool:
+def accepted(name: str, field: str, response: Any) -> bool:
     """Whether an answer is right for a field of a case."""
     values, _ = FORMS[name][field]
     if isinstance(values[0], str):
-        return said in values
-    number = isinstance(said, int | float) and not isinstance(said, bool)
-    return number and values[0] <= said <= values[1]
+        return response in values
+    number = isinstance(response, int | float) and not isinstance(response, bool)
+    return number and values[0] <= response <= values[1]
 
 
 @cache
@@ -91,21 +91,21 @@ def judge_decisions(case: Facts, facts: Facts) -> list[Criterion]:
     return [*forms, _judge_verdicts(response), _judge_reasons(response)]
 
 
-def _judge_form(name: str, said: Facts | None) -> Criterion:
-    given = said["answers"] if said else {}
+def _judge_form(name: str, response: Facts | None) -> Criterion:
+    given = response["answers"] if response else {}
     wrong = [field for field in ASKED if not accepted(name, field, given.get(field))]
     extra = [field for field in given if field not in ASKED]
-    message = _about_form(name, said, wrong, extra)
+    message = _about_form(name, response, wrong, extra)
     measured = f"{len(ASKED) - len(wrong)} of {len(ASKED)}"
     return criterion(f"form {name}", 1, not message, measured, "all", message)
 
 
-def _about_form(name: str, said: Facts | None, wrong: list[str], extra: list[str]) -> str:
-    if said is None:
+def _about_form(name: str, response: Facts | None, wrong: list[str], extra: list[str]) -> str:
+    if response is None:
         return f'no case "{name}": add it, with "answers", "verdict" and "because"'
-    given = said["answers"]
+    given = response["answers"]
     if not given:
-        return SAYS["verdicts-without-forms"].format(kind=said["kind"])
+        return SAYS["verdicts-without-forms"].format(kind=response["kind"])
     if unknown := [field for field in extra if field not in QUESTIONS]:
         return SAYS["an-answer-too-many"].format(value=unknown[0], ASKED=", ".join(ASKED))
     if extra:
@@ -126,25 +126,25 @@ def _about_form(name: str, said: Facts | None, wrong: list[str], extra: list[str
     return f'{field}: you answer {given[field]!r}, the text says "{FORMS[name][field][1]}"{more}'
 
 
-def _verdict(name: str, said: Facts) -> str | None:
+def _verdict(name: str, response: Facts) -> str | None:
     """The rule's verdict on the learner's answers; None if they are none."""
     try:
-        answers = Answers(**GIVEN[name], **{item: said["answers"].get(item) for item in ASKED})
+        answers = Answers(**GIVEN[name], **{item: response["answers"].get(item) for item in ASKED})
     except AnswerError:
         return None
     return decided(answers, saving(name), NOTHING, judged())
 
 
-def _judge_verdicts(said: Facts) -> Criterion:
-    verdicts = [said.get(name, {}).get("verdict", "nothing") for name in CASES]
+def _judge_verdicts(response: Facts) -> Criterion:
+    verdicts = [response.get(name, {}).get("verdict", "nothing") for name in CASES]
     pairs = zip(CASES, verdicts, strict=True)
-    return about_all("verdicts", 3, [_about_verdict(n, v, said.get(n)) for n, v in pairs])
+    return about_all("verdicts", 3, [_about_verdict(n, v, response.get(n)) for n, v in pairs])
 
 
-def _about_verdict(name: str, verdict: str, said: Facts | None) -> str:
+def _about_verdict(name: str, verdict: str, response: Facts | None) -> str:
     if verdict not in VERDICTS:
         return SAYS["no-verdict"].format(name=name, verdict=verdict, VERDICTS=", ".join(VERDICTS))
-    own = _verdict(name, said) if said else None
+    own = _verdict(name, response) if response else None
     if own is None:
         return f"{name}: the form is not complete, so nothing can be decided on it"
     if own != verdict:
@@ -154,11 +154,11 @@ def _about_verdict(name: str, verdict: str, said: Facts | None) -> str:
     return ""
 
 
-def _judge_reasons(said: Facts) -> Criterion:
-    texts = [_about_reason(n, said.get(n, {}).get("because", "nothing")) for n in CASES]
+def _judge_reasons(response: Facts) -> Criterion:
+    texts = [_about_reason(n, response.get(n, {}).get("because", "nothing")) for n in CASES]
     result = about_all("reasons", 3, texts)
     # A name alone, beside no form at all, would be a guess.
-    return result if any(said.get(n, {}).get("answers") for n in CASES) else not_judged(result)
+    return result if any(response.get(n, {}).get("answers") for n in CASES) else not_judged(result)
 
 
 def _about_reason(name: str, reason: str) -> str:

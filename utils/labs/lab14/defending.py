@@ -49,10 +49,10 @@ def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
     ]
 
 
-def _about_flip(name: str, said: Facts | None) -> str:
-    if said is None:
+def _about_flip(name: str, response: Facts | None) -> str:
+    if response is None:
         return f'no case "{name}": add it, with "field", "to", "verdict" and "saving"'
-    field, to, verdict = said["field"], said["to"], said["verdict"]
+    field, to, verdict = response["field"], response["to"], response["verdict"]
     if field not in QUESTIONS:
         return SAYS["no-answer-of-the-form"].format(
             name=name, field=field, QUESTIONS=", ".join(QUESTIONS)
@@ -109,10 +109,10 @@ def _nearest(name: str, field: str, now: float, to: float) -> bool:
     return _verdict(name, field, before) == decision(name).verdict
 
 
-def _about_money(name: str, said: Facts | None) -> str:
-    if said is None:
+def _about_money(name: str, response: Facts | None) -> str:
+    if response is None:
         return f'no case "{name}": add it'
-    at, expected = said["saving"], money(name)
+    at, expected = response["saving"], money(name)
     if at == "nothing":
         return SAYS["no-saving-at-all"].format(name=name)
     if expected is None:

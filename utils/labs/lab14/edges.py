@@ -80,7 +80,7 @@ def flips(rule: Facts) -> list[tuple[float, str]]:
 
 def judge_edges(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the verdict beyond the nearest edge, its value, and None without an edge."""
-    pairs = list(zip(case["rules"], (rule["said"] for rule in facts["rules"]), strict=True))
+    pairs = list(zip(case["rules"], (rule["response"] for rule in facts["rules"]), strict=True))
     if all(response is None for _, response in pairs) and any(rule["edges"] for rule, _ in pairs):
         weights, message = {"verdict": 2, "value": 3, "None": 1}, SAYS["nothing-ever-flips"]
         return not_asked_for(weights, message, "None", others="not judged")
@@ -102,27 +102,27 @@ def _judge_none(none: list[Any], some: list[tuple[Facts, Any]]) -> Criterion:
     return criterion("None", 1, not wrong and not idle, measured, "all", message)
 
 
-def _about_verdict(rule: Facts, said: Any) -> str:
+def _about_verdict(rule: Facts, response: Any) -> str:
     now = verdict(rule, rule["now"])
-    if said is None:
+    if response is None:
         return SAYS["only-upwards"].format(now=now, WIDTH=WIDTH)
-    if said == "too many calls":
+    if response == "too many calls":
         return SAYS["a-million-steps"]
-    if isinstance(said, str):
-        return SAYS["only-the-value"].format(answer=said)
-    if said[1] == now:
+    if isinstance(response, str):
+        return SAYS["only-the-value"].format(answer=response)
+    if response[1] == now:
         return SAYS["halving-between-the-ends"].format(now=now)
-    if said[1] != flips(rule)[0][1]:
-        if any(said[1] == item for _, item in flips(rule)[1:]):
+    if response[1] != flips(rule)[0][1]:
+        if any(response[1] == item for _, item in flips(rule)[1:]):
             return SAYS["upwards-first"]
-        return f"beyond the nearest flip the verdict is not {said[1]}: ask `verdict_at` there"
+        return f"beyond the nearest flip the verdict is not {response[1]}: ask `verdict_at` there"
     return ""
 
 
-def _about_value(rule: Facts, said: Any) -> str:
-    if not isinstance(said, list):
-        return _about_verdict(rule, said)
-    value, (edge, _), now = said[0], flips(rule)[0], rule["now"]
+def _about_value(rule: Facts, response: Any) -> str:
+    if not isinstance(response, list):
+        return _about_verdict(rule, response)
+    value, (edge, _), now = response[0], flips(rule)[0], rule["now"]
     if isinstance(value, str):
         return f"the value is {value}: return a number"
     off, room = abs(value - edge), PRECISION * (rule["high"] - rule["low"])

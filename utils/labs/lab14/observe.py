@@ -24,7 +24,7 @@ class TooManyCalls(RuntimeError):
 
 
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]], *shut: str) -> list[Any]:
-    return called.each(f"lab14.{exercise}", answer, calls, shut)
+    return called.responses(f"lab14.{exercise}", answer, calls, shut)
 
 
 def _text(value: Any) -> str:
@@ -36,12 +36,12 @@ def _word(value: Any) -> Any:
     return _text(value) if isinstance(value, str) else number(value)
 
 
-def _dict(said: Any) -> dict[str, Any]:
+def _dict(response: Any) -> dict[str, Any]:
     """The entries of a dict that have a name, and only so many."""
-    if not isinstance(said, dict):
+    if not isinstance(response, dict):
         return {}
     # By the methods of dict itself, whatever a class of the answer makes of them.
-    named = [(_text(key), item) for key, item in dict.items(said) if isinstance(key, str)]
+    named = [(_text(key), item) for key, item in dict.items(response) if isinstance(key, str)]
     return dict(named[:_MOST])
 
 
@@ -110,11 +110,11 @@ def observe_nearest(answer: Answer, case: Facts) -> Facts:
                 "utils.cost.decision.flips",
             )
         except TooManyCalls:
-            results.append({"said": "too many calls"})
+            results.append({"response": "too many calls"})
             continue
         pair = isinstance(response, list | tuple) and len(response) == 2
         value = [number(response[0]), _text(response[1])] if pair else describe(response)
-        results.append({"said": None if response is None else value})
+        results.append({"response": None if response is None else value})
     return {"rules": results}
 
 
@@ -180,20 +180,20 @@ def _plain(value: Any) -> Any:
     return (value if isinstance(value, bool) else _word(value)) if known else None
 
 
-def _step(said: Any) -> Facts:
+def _step(response: Any) -> Facts:
     numbers = dict.fromkeys(("weeks", "engineers", "server_weeks", "at_most_weeks"), number)
-    return _read(said, step=_text, **numbers, exit=_conditions, stop=_conditions)
+    return _read(response, step=_text, **numbers, exit=_conditions, stop=_conditions)
 
 
-def _conditions(said: Any) -> list[Any] | str:
+def _conditions(response: Any) -> list[Any] | str:
     """Triples of quantity, comparison and limit."""
-    if not isinstance(said, list | tuple):
-        return describe(said)
+    if not isinstance(response, list | tuple):
+        return describe(response)
     return [
         [_text(item[0]), _text(item[1]), _word(item[2])]
         if isinstance(item, list | tuple) and len(item) == 3
         else describe(item)
-        for item in _first(said)
+        for item in _first(response)
     ]
 
 

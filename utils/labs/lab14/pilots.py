@@ -207,17 +207,17 @@ def judge_pilots(case: Facts, facts: Facts) -> list[Criterion]:
     return [choices, values, verdicts if values.passed else not_judged(verdicts)]
 
 
-def _about_choices(pilot: Facts, said: Facts) -> str:
-    if said["now"] != now(pilot):
-        if said["now"] not in OPTIONS:
-            return f'now is {said["now"]}: it is "trainium" or "gpu"'
+def _about_choices(pilot: Facts, response: Facts) -> str:
+    if response["now"] != now(pilot):
+        if response["now"] not in OPTIONS:
+            return f'now is {response["now"]}: it is "trainium" or "gpu"'
         return SAYS["what-is-cheaper-more-often"]
     for name, option in after(pilot).items():
-        if name not in said["after"]:
+        if name not in response["after"]:
             return SAYS["one-choice-for-all-results"].format(name=name)
-        if said["after"][name] != option:
+        if response["after"][name] != option:
             return SAYS["never-a-choice"].format(name=name)
-    if extra := [name for name in said["after"] if name not in after(pilot)]:
+    if extra := [name for name in response["after"] if name not in after(pilot)]:
         return f"after: {extra[0]} is no result that occurs among the draws"
     return ""
 
@@ -255,12 +255,12 @@ def number_tells(pilot: Facts, given: float) -> bool:
     return sum(near(given, number, TOLERANCE) for _, number in wrong_ways(pilot)) == 1
 
 
-def _about_pilot(pilot: Facts, said: Facts) -> str:
+def _about_pilot(pilot: Facts, response: Facts) -> str:
     worth = value(pilot) > pilot["price"]
-    if said["pilot"] is worth:
+    if response["pilot"] is worth:
         return ""
-    if not isinstance(said["pilot"], bool):
-        return SAYS["a-sentence"].format(pilot=said["pilot"])
+    if not isinstance(response["pilot"], bool):
+        return SAYS["a-sentence"].format(pilot=response["pilot"])
     if worth:
         return SAYS["the-price-turned-round"]
     if value(pilot) == 0:

@@ -46,13 +46,13 @@ def price(case: Facts, facts: Facts) -> float | None:
     return total
 
 
-def latest_said(case: Facts, facts: Facts) -> tuple[str, str]:
+def latest_text(case: Facts, facts: Facts) -> tuple[str, str]:
     """The weeks after which a plan ends at the latest, and the target, as a report shows them."""
     weeks = latest(facts)
     return "" if weeks is None else f"{weeks:g}", f"at most {case['weeks'] / 2:g} weeks"
 
 
-def price_said(case: Facts, facts: Facts) -> tuple[str, str]:
+def price_text(case: Facts, facts: Facts) -> tuple[str, str]:
     """The price of a plan, and the target, as a report shows them."""
     total = price(case, facts)
     return "" if total is None else f"{total:.0f}", f"at most {case['value_of_measuring']}"
@@ -396,5 +396,5 @@ _ABOUT = {
     "benchmark": about_benchmark,
 }
 """The rules beside that of the six steps: what is wrong, or ""."""
-_SUMS = {"time": latest_said, "price": price_said}
+_SUMS = {"time": latest_text, "price": price_text}
 """What is added up for a rule, and what it may be, for the card."""

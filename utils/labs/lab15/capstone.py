@@ -41,9 +41,9 @@ def row(place: int, message: str, measured: str = "", target: str = "") -> Crite
     return criterion(NAMES[place], WEIGHTS[place], not message, measured, target, message)
 
 
-def far_off(said: Any, right: float) -> bool:
+def far_off(response: Any, right: float) -> bool:
     """Whether a returned loss is no number, or beyond the tolerance."""
-    return isinstance(said, str) or abs(said - right) > TOLERANCE
+    return isinstance(response, str) or abs(response - right) > TOLERANCE
 
 
 def in_words(value: Any) -> str:
@@ -61,7 +61,7 @@ def evaluation(life: Facts) -> Criterion:
         message = SAYS["never-merges"].format(value=", ".join(order)[:80])
         return row(4, message, measured, target)
     for when, item in zip(("before", "after"), result, strict=True):
-        response, truth = item["said"], item["truth"]
+        response, truth = item["response"], item["truth"]
         if not item["own"] or len(truth) != 12:
             message = "evaluate run.model, on all of task.sentences"
             return row(4, message, measured, target)
@@ -107,7 +107,7 @@ def benchmark(life: Facts) -> Criterion:
         message = f"`bench` ({home}) has to settle after each step that it times"
     elif seen["ran"] < calls:
         message = SAYS["a-step-without-a-result"]
-    elif any(isinstance(item, str) or item <= 0 for item in seen["said"]):
+    elif any(isinstance(item, str) or item <= 0 for item in seen["response"]):
         message = f"`bench` ({home}) gave no times: first_s and median_s, in seconds"
     return row(5, message, measured, target)
 

@@ -155,7 +155,7 @@ def _too_wide(statement: Any) -> bool:
 
 def judge_launches(case: Facts, facts: Facts) -> list[Criterion]:
     """One criterion per kind of mistake: found where it is, and nowhere else."""
-    response = facts["said"]
+    response = facts["response"]
     right = [mistakes(plan, case["facts"]["vcpu"]) for plan in case["plans"]]
     if any(item is None for item in response) or len(response) != len(right):
         message = SAYS["a-text"].format(kind=facts["kind"])

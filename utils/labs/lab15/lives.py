@@ -137,7 +137,7 @@ class Watch:
         truth = [looks.loss(twin, [ids]) for ids in sentences]
         response = self._call("bucketed_losses", model, sentences)
         own = self.run is not None and model is self.run.model
-        seen = {"said": numbers(response)["items"], "truth": truth, "own": own}
+        seen = {"response": numbers(response)["items"], "truth": truth, "own": own}
         self.facts["evaluations"].append(seen)
         return response
 
@@ -153,7 +153,7 @@ class Watch:
         self.facts["bench"] = {
             "log": "".join(log[:400]),
             "ran": ran,
-            "said": _times(response),
+            "response": _times(response),
             "exact": _times(exact),
             "right": _right_times(),
         }
@@ -163,7 +163,7 @@ class Watch:
         """Look at every batch that is drawn, and at the loss that it should give."""
         draw = batches.next
 
-        def watched(each: Any) -> Any:
+        def watched(item: Any) -> Any:
             if (
                 self._kill_at is not None
                 and self.run is not None
@@ -173,7 +173,7 @@ class Watch:
             if compiles() > STORM:  # each more takes the compiler longer than all the rest
                 self.facts["storm"] = len(self.facts["truths"])
                 raise Enough
-            drawn = draw(each)
+            drawn = draw(item)
             if self.run is not None and self._kill_at is None:
                 # Of the life without a kill their count is enough: its losses are never told.
                 loss = 0.0 if self._short else looks.loss(self._twin(self.run.model), drawn)
@@ -212,8 +212,8 @@ def _noting(function: Answer, log: list[str], letter: str) -> Callable[[], Any]:
     return noted
 
 
-def _times(said: Any) -> list[float | str]:
-    given = said if isinstance(said, dict) else {}
+def _times(response: Any) -> list[float | str]:
+    given = response if isinstance(response, dict) else {}
     return [number(given.get(name)) for name in ("first_s", "median_s")]
 
 

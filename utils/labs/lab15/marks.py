@@ -46,7 +46,7 @@ def mark_words(case: Facts) -> str:
 
 def judge_marks(case: Facts, facts: Facts) -> list[Criterion]:
     """One criterion per snippet: its verdict, and the statement that says why."""
-    response, count = facts["said"], len(case["names"])
+    response, count = facts["response"], len(case["names"])
     if response is None or len(response) != count:
         message = SAYS["a-dict"].format(kind=facts["kind"], count=count)
         return not_asked_for(dict.fromkeys(RIGHT, 1), message)

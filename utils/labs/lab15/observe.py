@@ -76,13 +76,13 @@ def observe_marks(answer: Answer, case: Facts) -> Facts:
             item if isinstance(item, list | tuple) else (item, None) for item in response[:100]
         ]
         pairs = [[text(item) for item in (*pair, None, None)[:2]] for pair in given]
-    return {"kind": describe(response), "said": pairs}
+    return {"kind": describe(response), "response": pairs}
 
 
 def observe_launches(answer: Answer, case: Facts) -> Facts:
     """The mistakes that were named in each plan, sorted; None where it is no collection."""
     calls = [(plan, case["facts"]) for plan in case["plans"]]
-    response = called.each("lab15.ex3", answer, calls, ("utils.launch",))
+    response = called.responses("lab15.ex3", answer, calls, ("utils.launch",))
     kinds = (set, frozenset, list, tuple)
     results = [
         sorted({text(name) for name in islice(item, 40)}) if isinstance(item, kinds) else None
@@ -91,7 +91,7 @@ def observe_launches(answer: Answer, case: Facts) -> Facts:
     odd: Any = next(
         (item for item, names in zip(response, results, strict=True) if names is None), set()
     )
-    return {"kind": describe(odd), "said": results}
+    return {"kind": describe(odd), "response": results}
 
 
 def observe_capstone(answer: Answer, case: Facts) -> Facts:

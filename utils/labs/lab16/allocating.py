@@ -86,7 +86,7 @@ def _operations(rng: random.Random, count: int) -> Facts:
             tokens = rng.choice((1, 1, 2, size, size + 1, 2 * size))
             operations.append(["append", number if kind == "new" else of, tokens])
         getattr(reference, operations[-1][0])(*operations[-1][1:])
-    operations += [["free", each] for each in sorted(reference.lengths)]
+    operations += [["free", length] for length in sorted(reference.lengths)]
     operations += [["append", number + 1, count * size], ["append", number + 2, 1]]
     return {"count": count, "size": size, "operations": operations}
 
@@ -99,8 +99,8 @@ def block_words(case: Facts) -> str:
 def judge_blocks(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: what sequences read, blocks in use, what is said when none is left."""
     played = _Played(case)
-    for number, found in enumerate(facts["seen"]):
-        played.step(number, *case["operations"][number], found=found)
+    for number, result in enumerate(facts["seen"]):
+        played.step(number, *case["operations"][number], result=result)
         if played.unknown:
             break
     rows = []
@@ -125,27 +125,27 @@ class _Played:
         self.unknown: tuple[str, ...] = ()  # criteria of which no more is seen: the play ends
         self.writes = 0
 
-    def step(self, number: int, kind: str, *given: int, found: Facts) -> None:
+    def step(self, number: int, kind: str, *given: int, result: Facts) -> None:
         """Play an operation along, and note what is wrong with it."""
         self.called = f"operations[{number}], {kind}({', '.join(map(str, given))})"
         fits, copies = getattr(self.reference, kind)(*given) or (True, 0)
-        if "error" in found and not fits:  # a block was asked for that is not there
+        if "error" in result and not fits:  # a block was asked for that is not there
             free = self.count - self.reference.used
             return self._note("out of memory", "more-than-there-are", free=free)
-        if "error" in found:
-            return self._note("contents", found["error"])
-        said, after = found["said"], dict(map(tuple, found["tables"]))
+        if "error" in result:
+            return self._note("contents", result["error"])
+        response, after = result["response"], dict(map(tuple, result["tables"]))
         if kind == "fork":
             self.texts[given[1]] = [*self.texts[given[0]]]
         elif kind == "free":
             del self.texts[given[0]]
-        elif said is None or not fits:
-            return self._refused(said is not None, fits, after != self.tables)
-        if not self._well_formed(said, after):
+        elif response is None or not fits:
+            return self._refused(response is not None, fits, after != self.tables)
+        if not self._well_formed(response, after):
             return None
         if kind == "append":
-            self._write(said, after[given[0]], *given)
-        self._look(kind, after, said or [], copies)
+            self._write(response, after[given[0]], *given)
+        self._look(kind, after, response or [], copies)
         self.tables = after
         return None
 
@@ -173,8 +173,8 @@ class _Played:
     def _is_block(self, value: object) -> bool:
         return isinstance(value, int) and 0 <= value < self.count
 
-    def _well_formed(self, said: Any, after: dict[int, Any]) -> bool:
-        pairs = said if isinstance(said, list) else [] if said is None else [said]
+    def _well_formed(self, response: Any, after: dict[int, Any]) -> bool:
+        pairs = response if isinstance(response, list) else [] if response is None else [response]
         for pair in pairs:
             if not isinstance(pair, list) or len(pair) != 2 or not all(map(self._is_block, pair)):
                 self._note("contents", "return a list of pairs of blocks, (from, to), or None")
@@ -200,7 +200,9 @@ class _Played:
             self.places[table[len(text) // self.size]][len(text) % self.size] = self.writes
             text.append(self.writes)
 
-    def _look(self, kind: str, after: dict[int, list[int]], said: list[Any], copies: int) -> None:
+    def _look(
+        self, kind: str, after: dict[int, list[int]], response: list[Any], copies: int
+    ) -> None:
         """Whether each sequence reads its own, and no block is in use without need."""
         used, need = len({b for table in after.values() for b in table}), self.reference.used
         if used != need and kind == "fork":
@@ -211,11 +213,11 @@ class _Played:
                 if self.places[block][place % self.size] == token:
                     continue
                 name, other = "copy-not-said", 0
-                for other in (each for each in after if block in after[each] and each != sequence):
+                for other in (item for item in after if block in after[item] and item != sequence):
                     forked = self.texts[other][0] == text[0]
                     name = "no-copy-on-write" if forked else "given-twice"
                 return self._note("contents", name, sequence=sequence, other=other, block=block)
-        if len(said) > copies:
+        if len(response) > copies:
             self._note("blocks in use", "copied-when-alone", ())
         elif used > need:
             self._note("blocks in use", f"{used} blocks are in use, {need} are needed", ())

@@ -103,27 +103,29 @@ class _Cache:
             self.blocks[number].users -= 1
             self.blocks[number].released = self.now
 
-    def start(self, said: Any, request: int, tokens: list[int], salt: int, adapter: int) -> bool:
+    def start(
+        self, response: Any, request: int, tokens: list[int], salt: int, adapter: int
+    ) -> bool:
         """Play a start along; whether what comes next can be judged."""
         self.called = f"request {request}, {len(tokens)} tokens long"
         ends = range(self.size, len(tokens) + 1, self.size)
         keys: list[Content] = [(salt, adapter, tuple(tokens[:end])) for end in ends]
         need, most = -(-len(tokens) // self.size), (len(tokens) - 1) // self.size
-        surely, maybe = (self._found(keys[:most], sure) for sure in (True, False))
+        surely, maybe = (self._longest_prefix(keys[:most], sure) for sure in (True, False))
         unused = {number for number, block in enumerate(self.blocks) if not block.users}
-        if said is None:
+        if response is None:
             room = [need - len(some) <= len(unused - {*some}) for some in (surely, maybe)]
             return not all(room) or self._note("evicted", "none-though-unused")
-        table, found = said if isinstance(said, list) else (None, said)
-        if not isinstance(table, list) or not isinstance(found, int):
+        table, result = response if isinstance(response, list) else (None, response)
+        if not isinstance(table, list) or not isinstance(result, int):
             return self._note("never wrong", "return a pair, (table, tokens found), or None")
-        if len(table) != need or not all(each in range(len(self.blocks)) for each in table):
+        if len(table) != need or not all(item in range(len(self.blocks)) for item in table):
             return self._note("never wrong", f"the table {table} is not {need} blocks")
-        if found % self.size:
-            return self._note("never wrong", "part-of-a-block", found=found, size=self.size)
-        if found >= len(tokens):
+        if result % self.size:
+            return self._note("never wrong", "part-of-a-block", length=result, size=self.size)
+        if result >= len(tokens):
             return self._note("never wrong", "nothing-left-to-compute")
-        shared, new = table[: found // self.size], table[found // self.size :]
+        shared, new = table[: result // self.size], table[result // self.size :]
         for number, key in zip(shared, keys, strict=False):
             if self.blocks[number].content != key:
                 return self._misplaced(number, self.blocks[number].content, *key)
@@ -135,8 +137,8 @@ class _Cache:
                 return self._note("never wrong", "part-of-a-block-shared", name=name)
             return self._note("evicted", "evicted-in-use", name=name)
         if len(shared) < len(surely):
-            self._note("found", "not-found", found=found, there=len(surely) * self.size)
-        self.hits += found
+            self._note("found", "not-found", length=result, there=len(surely) * self.size)
+        self.hits += result
         self._evict([self.blocks[n] for n in new], [self.blocks[n] for n in unused - {*table}])
         for place, number in enumerate(table):
             self._use(self.blocks[number], keys[place] if place < len(keys) else None)
@@ -149,7 +151,7 @@ class _Cache:
         self.wrong.setdefault(name, f"{self.called}: {text}")
         return False
 
-    def _found(self, keys: list[Content], sure: bool) -> list[int]:
+    def _longest_prefix(self, keys: list[Content], sure: bool) -> list[int]:
         """Blocks that hold the longest beginning of a prompt."""
         result: list[int] = []
         for key in keys:

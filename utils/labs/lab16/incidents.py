@@ -110,21 +110,21 @@ def incident_cases(rng: random.Random) -> list[Facts]:
 
 def incident_words(case: Facts) -> str:
     """What a card says of a case."""
-    pages = ", ".join(str(each["log"][-1][0]) for each in case["incidents"])
+    pages = ", ".join(str(item["log"][-1][0]) for item in case["incidents"])
     return f"{len(case['incidents'])} incidents, the last lines of their logs in minutes {pages}"
 
 
 def judge_postmortems(case: Facts, facts: Facts) -> list[Criterion]:
     """Two criteria: the causes, and when they began."""
-    said, incidents = facts["said"], case["incidents"]
+    response, incidents = facts["response"], case["incidents"]
     form = "`diagnose` returned {strange}: return {{'cause': ..., 'since': ...}}"
-    if odd := not_of_the_form(said, WEIGHTS, form):
+    if odd := not_of_the_form(response, WEIGHTS, form):
         return odd
-    pairs = list(zip(incidents, said, strict=True))
+    pairs = list(zip(incidents, response, strict=True))
     causes = [p for p, (right, mine) in enumerate(pairs) if mine["cause"] != right["cause"]]
     minutes = [p for p, (right, mine) in enumerate(pairs) if mine["since"] != right["start"]]
     shown = [
-        row(f"incident {p + 1}", said[p][key], incidents[p][right])
+        row(f"incident {p + 1}", response[p][key], incidents[p][right])
         for some, key, right in ((causes, "cause", "cause"), (minutes, "since", "start"))
         for p in some[:3]
     ]
@@ -136,34 +136,34 @@ def judge_postmortems(case: Facts, facts: Facts) -> list[Criterion]:
     total = len(pairs)
     return [
         all_right("causes", WEIGHTS["causes"], causes, total, texts[0], rows=shown[:first],
-                  said=[item["cause"] for item in said]),
+                  response=[item["cause"] for item in response]),
         all_right("since", WEIGHTS["since"], minutes, total, texts[1], rows=shown[first:],
-                  said=[item["since"] for item in said]),
+                  response=[item["since"] for item in response]),
     ]  # fmt: skip
 
 
-def _against(incident: Facts, said: Facts) -> str:
+def _against(incident: Facts, response: Facts) -> str:
     """The evidence that speaks against a diagnosis."""
-    named, metrics = said["cause"], incident["metrics"]
+    named, metrics = response["cause"], incident["metrics"]
     if named not in METRIC:
-        return SAYS["no-such-cause"].format(said=named, causes=", ".join(METRIC))
+        return SAYS["no-such-cause"].format(response=named, causes=", ".join(METRIC))
     name = METRIC[named]
     if name == METRIC[incident["cause"]]:
         line = next(text for minute, text in incident["log"] if text == _logged(incident, text))
-        return SAYS["the-log-says"].format(said=named, minute=incident["start"], line=line)
+        return SAYS["the-log-says"].format(response=named, minute=incident["start"], line=line)
     off, calm = first_off(metrics, name), sorted(metrics[name][:CALM])[CALM // 2]
     symptom = first_off(metrics, SYMPTOM)
     if off >= 0:
         return SAYS["it-follows"].format(
-            said=named, name=name, off=off, symptom=SYMPTOM, first=symptom
+            response=named, name=name, off=off, symptom=SYMPTOM, first=symptom
         )
     spikes = [m for m, value in enumerate(metrics[name]) if abs(value - calm) > 0.2 * calm]
     if spikes:
         return SAYS["a-minute-alone"].format(
-            said=named, name=name, minute=spikes[0], symptom=SYMPTOM, first=symptom
+            response=named, name=name, minute=spikes[0], symptom=SYMPTOM, first=symptom
         )
     return SAYS["did-not-change"].format(
-        said=named, name=name, calm=calm, now=metrics[name][symptom], first=symptom
+        response=named, name=name, calm=calm, now=metrics[name][symptom], first=symptom
     )
 
 
@@ -173,8 +173,8 @@ def _logged(incident: Facts, text: str) -> str:
     return text if text.endswith(begins) else ""
 
 
-def _why_since(incident: Facts, said: Facts) -> str:
-    symptom, minute = first_off(incident["metrics"], SYMPTOM), said["since"]
+def _why_since(incident: Facts, response: Facts) -> str:
+    symptom, minute = first_off(incident["metrics"], SYMPTOM), response["since"]
     pager = incident["log"][-1][0]
     if minute in (symptom, pager):
         return SAYS["since-the-symptom"].format(minute=minute)

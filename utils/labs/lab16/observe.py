@@ -36,9 +36,9 @@ def observe_plans(answer: Answer, case: Facts) -> Facts:
 
     def run() -> None:
         while traffic.forward() and len(plans) < case["most_steps"]:
-            running = [traffic.seen(each) for each in sorted(traffic.running)]
-            waiting = [traffic.seen(each) for each in traffic.waiting]
-            known = {each["id"] for each in (*running, *waiting)}
+            running = [traffic.seen(item) for item in sorted(traffic.running)]
+            waiting = [traffic.seen(item) for item in traffic.waiting]
+            known = {item["id"] for item in (*running, *waiting)}
             plan = answer(running, waiting, case["slots"], case["budget"])
             if not isinstance(plan, dict):
                 plans.append(describe(plan))
@@ -64,18 +64,20 @@ def observe_blocks(answer: Answer, case: Facts) -> Facts:
         seen: list[Facts] = []
         for name, *given in case["operations"]:
             try:
-                said = getattr(blocks, name)(*given)
+                response = getattr(blocks, name)(*given)
                 if name == "free":
                     live.remove(given[0])
-                elif name == "fork" or said is not None:
+                elif name == "fork" or response is not None:
                     live.add(given[-1] if name == "fork" else given[0])
-                tables = [[each, _list(blocks.table(each))] for each in sorted(live)]
+                tables = [[item, _list(blocks.table(item))] for item in sorted(live)]
             except NotImplementedError:
                 raise
             except Exception as error:  # it may follow from a wrong step before
                 seen.append({"error": _raised(error, answer)})
                 return seen
-            seen.append({"said": _pairs(said) if name == "append" else None, "tables": tables})
+            seen.append(
+                {"response": _pairs(response) if name == "append" else None, "tables": tables}
+            )
         return seen
 
     return {"seen": _within("ex2", run)}
@@ -109,14 +111,14 @@ def observe_prefixes(answer: Answer, case: Facts) -> Facts:
                 if request not in refused:
                     cache.finish(request)
                 continue
-            said = cache.start(request, list(given[0]), *given[1:])
-            if said is None:
+            texts = cache.start(request, list(given[0]), *given[1:])
+            if texts is None:
                 refused.add(request)
-            elif isinstance(said, tuple | list) and len(said) == 2:
-                said = [_list(said[0]), number(said[1])]
+            elif isinstance(texts, tuple | list) and len(texts) == 2:
+                texts = [_list(texts[0]), number(texts[1])]
             else:
-                said = describe(said)
-            seen.append(said)
+                texts = describe(texts)
+            seen.append(texts)
         return seen
 
     return {"seen": _within("ex3", run)}
@@ -127,7 +129,7 @@ def observe_prefixes(answer: Answer, case: Facts) -> Facts:
 
 def observe_speculation(answer: Answer, case: Facts) -> Facts:
     """All that comes out, with its probability, and how often each model ran at most."""
-    return {"models": _within("ex4", lambda: [_outputs(answer, each) for each in case["models"]])}
+    return {"models": _within("ex4", lambda: [_outputs(answer, item) for item in case["models"]])}
 
 
 def _outputs(answer: Answer, model: Facts) -> Facts:
@@ -145,17 +147,17 @@ def _outputs(answer: Answer, model: Facts) -> Facts:
             ran[1] += 1
             return list(model["draft"][_key(proposed)])
 
-        said = _list(answer(target, draft, model["count"], branches.coin, branches.draw))
+        response = _list(answer(target, draft, model["count"], branches.coin, branches.draw))
         passes[:] = map(max, passes, ran)
-        return said
+        return response
 
-    found: dict[str, list[Any]] = {}
+    results: dict[str, list[Any]] = {}
     try:
-        for said, probability in branches.all(run):
-            found.setdefault(str(said), [said, 0.0])[1] += probability
+        for response, probability in branches.all(run):
+            results.setdefault(str(response), [response, 0.0])[1] += probability
     except Odd as error:
         odd = str(error)
-    return {"outputs": list(found.values())[:1000], "passes": passes, "odd": odd}
+    return {"outputs": list(results.values())[:1000], "passes": passes, "odd": odd}
 
 
 def _key(tokens: Any) -> str:
@@ -168,12 +170,12 @@ def _key(tokens: Any) -> str:
 def observe_capacity(answer: Answer, case: Facts) -> Facts:
     """What is said of each service."""
     calls = [
-        ([tuple(request) for request in each["requests"]], each["replica"], each["level"])
-        for each in case["services"]
+        ([tuple(request) for request in element["requests"]], element["replica"], element["level"])
+        for element in case["services"]
     ]
-    said = called.each("lab16.ex5", answer, calls, _SHUT)
+    response = called.responses("lab16.ex5", answer, calls, _SHUT)
     names = ("replicas", "goodput_per_s", "usd_per_million")
-    return {"said": [maybe_entries(item, *names) for item in said]}
+    return {"response": [maybe_entries(item, *names) for item in response]}
 
 
 # ex6: postmortems
@@ -181,14 +183,14 @@ def observe_capacity(answer: Answer, case: Facts) -> Facts:
 
 def observe_postmortems(answer: Answer, case: Facts) -> Facts:
     """What is said of each incident."""
-    calls = [(each["metrics"], each["log"]) for each in case["incidents"]]
-    said = []
-    for item in called.each("lab16.ex6", answer, calls, _SHUT):
+    calls = [(element["metrics"], element["log"]) for element in case["incidents"]]
+    texts = []
+    for item in called.responses("lab16.ex6", answer, calls, _SHUT):
         given = entries(item, "cause", "since")
         if isinstance(given, dict):
             given = {"cause": text(given["cause"]), "since": number(given["since"])}
-        said.append(given)
-    return {"said": said}
+        texts.append(given)
+    return {"response": texts}
 
 
 OBSERVERS = {

@@ -53,9 +53,9 @@ def _service(rng: random.Random, kind: str) -> Facts:
             if kind == "none" and right is None:
                 return service
         elif 3 <= right <= 12 and all(_enough(service, right + n) for n in range(MORE + 1)):
-            found = {way: smallest(service, way) for way in ("ttft", "tpot", "first")}
-            found["both"] = max(found["ttft"], found["tpot"])
-            if {**found, "load": _by_load(service)}[kind] < right:
+            results = {way: smallest(service, way) for way in ("ttft", "tpot", "first")}
+            results["both"] = max(results["ttft"], results["tpot"])
+            if {**results, "load": _by_load(service)}[kind] < right:
                 return service
 
 
@@ -113,12 +113,12 @@ def smallest(service: Facts, way: str = "") -> Any:
 def _by_load(service: Facts) -> int:
     """Replicas for the work of all requests, with all slots full all the time."""
     replica, (arrival, prompt, output) = service["replica"], np.array(service["requests"]).T
-    each = replica["base_ms"] / replica["slots"] * output
-    work = each + replica["per_token_ms"] * (prompt + output)
+    item = replica["base_ms"] / replica["slots"] * output
+    work = item + replica["per_token_ms"] * (prompt + output)
     return math.ceil(work.sum() / (arrival[-1] - arrival[0]))
 
 
-def found(service: Facts, replicas: int | None) -> dict[str, Any]:
+def answer_with(service: Facts, replicas: int | None) -> dict[str, Any]:
     """What an answer says that takes so many replicas, or None."""
     if replicas is None:
         return dict.fromkeys(WEIGHTS)
@@ -140,7 +140,7 @@ def _ways(service: Facts, right: dict[str, Any]) -> dict[str, Ways]:
     arrivals = [request[0] for request in service["requests"]]
     late = (last.max() - arrivals[0]) / (arrivals[-1] - arrivals[0])
     goodput, usd = right["goodput_per_s"], right["usd_per_million"]
-    others = [found(service, n) for n in range(max(number - 2, 1), number + 3) if n != number]
+    others = [answer_with(service, n) for n in range(max(number - 2, 1), number + 3) if n != number]
     other = "this is of another number of replicas: make that number right first"
     return {
         "replicas": [
@@ -154,12 +154,12 @@ def _ways(service: Facts, right: dict[str, Any]) -> dict[str, Ways]:
         "goodput_per_s": [
             (SAYS["throughput-for-goodput"], goodput * len(good) / good.sum()),
             (SAYS["until-the-last-arrival"], goodput * late),
-            *((other, each["goodput_per_s"]) for each in others),
+            *((other, item["goodput_per_s"]) for item in others),
         ],
         "usd_per_million": [
             (SAYS["late-tokens-sold"], usd * output[good].sum() / output.sum()),
             (SAYS["one-replica-paid"], usd / number),
-            *((other, each["usd_per_million"]) for each in others),
+            *((other, item["usd_per_million"]) for item in others),
         ],
     }
 
@@ -172,11 +172,11 @@ _ADVICE = (
 
 def judge_capacity(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the replicas, their goodput, and the price of its tokens."""
-    services, said = case["services"], facts["said"]
+    services, response = case["services"], facts["response"]
     form = f"return a dict with {', '.join(WEIGHTS)}"
-    if odd := not_of_the_form(said, WEIGHTS, f"`capacity` returned {{strange}}: {form}"):
+    if odd := not_of_the_form(response, WEIGHTS, f"`capacity` returned {{strange}}: {form}"):
         return odd
-    rights = [found(service, smallest(service)) for service in services]
+    rights = [answer_with(service, smallest(service)) for service in services]
     ways = [
         _ways(service, right) if right["replicas"] else dict.fromkeys(WEIGHTS, ())
         for service, right in zip(services, rights, strict=True)
@@ -187,7 +187,8 @@ def judge_capacity(case: Facts, facts: Facts) -> list[Criterion]:
     )
     return [
         right_or_none(
-            name, weight, [item[name] for item in said], [right[name] for right in rights], labels,
+            name, weight, [item[name] for item in response],
+            [right[name] for right in rights], labels,
             [
                 [way for way in known[name] if not near(way[1], right[name], TOLERANCE)]
                 for known, right in zip(ways, rights, strict=True)

@@ -74,7 +74,7 @@ def _branches(
     p, q = (_row(model, which, text) for which in ("target", "draft"))
     if len(text) == model["count"]:
         bonus = {"no-bonus": [], "bonus-from-the-draft": q}.get(way, p)
-        yield from [((*text, word), share * each) for word, each in enumerate(bonus)]
+        yield from [((*text, word), share * item) for word, item in enumerate(bonus)]
         yield from [] if bonus else [(text, share)]
         return
     pairs = list(zip(p, q, strict=True))
@@ -100,7 +100,7 @@ def _branches(
             yield text, left
         elif left:
             total = sum(instead) or 1.0
-            yield from (((*text, w), left * each / total) for w, each in enumerate(instead))
+            yield from (((*text, w), left * item / total) for w, item in enumerate(instead))
 
 
 WAYS = (
@@ -111,7 +111,7 @@ WAYS = (
 """Wrong ways that are recognised by what comes out; the last one is exact, and slower."""
 
 
-def distance(model: Facts, found: Outputs) -> float:
+def distance(model: Facts, result: Outputs) -> float:
     """How far what comes out is from the target: total variation of texts that are continued by
     the target itself, up to all that may come out.
     """
@@ -121,7 +121,7 @@ def distance(model: Facts, found: Outputs) -> float:
         for place in reversed(range(longest)):
             after.append(after[-1] * _row(model, "target", text[:place])[text[place]])
         right = after[-1]
-        mine = sum(found.get(text[:n], 0.0) * after[longest - n] for n in range(longest + 1))
+        mine = sum(result.get(text[:n], 0.0) * after[longest - n] for n in range(longest + 1))
         off += abs(mine - right) / 2
     return off
 
@@ -132,14 +132,14 @@ def judge_speculation(case: Facts, facts: Facts) -> list[Criterion]:
     known = _recognised(models, all_seen)
     texts: dict[str, list[str]] = {name: [] for name in WEIGHTS}
     if odd := next(filter(None, map(_odd, models, all_seen)), ""):
-        return none_judged([about_all(*each, [""]) for each in WEIGHTS.items()], known or odd)
+        return none_judged([about_all(*item, [""]) for item in WEIGHTS.items()], known or odd)
     for model, seen in zip(models, all_seen, strict=True):
-        found = _found(seen)
-        off, passes = distance(model, found), seen["passes"]
-        mean, right = (sum(len(t) * n for t, n in f.items()) for f in (found, outputs(model)))
-        empty = () in found  # which is no step at all
+        result = _outputs(seen)
+        off, passes = distance(model, result), seen["passes"]
+        mean, right = (sum(len(t) * n for t, n in f.items()) for f in (result, outputs(model)))
+        empty = () in result  # which is no step at all
         name = "nothing-in-its-place" if empty else "another-distribution"
-        other = known or SAYS["no-chance" if len(found) == 1 else name]
+        other = known or SAYS["no-chance" if len(result) == 1 else name]
         fewer = known or SAYS["too-few-tokens"].format(mean=mean, right=right)
         again = SAYS["a-pass-for-each"].format(passes=passes[0], count=model["count"])
         draft = f"the draft ran {passes[1]} times for {model['count']} proposed tokens"
@@ -168,19 +168,19 @@ def _odd(model: Facts, seen: Facts) -> str:
     return ""
 
 
-def _found(seen: Facts) -> Outputs:
+def _outputs(seen: Facts) -> Outputs:
     return {tuple(text): probability for text, probability in seen["outputs"]}
 
 
 def _recognised(models: list[Facts], seen: list[Facts]) -> str:
     """The wrong way that gives what came out of all models; "" if there is none."""
-    pairs = [(m, _found(s)) for m, s in zip(models, seen, strict=True) if not _odd(m, s)]
+    pairs = [(m, _outputs(s)) for m, s in zip(models, seen, strict=True) if not _odd(m, s)]
     pairs = [pair for pair in pairs if not _gives("", *pair)]
     ways = [way for way in WAYS if pairs and all(_gives(way, *pair) for pair in pairs)]
     return SAYS[ways[0]] if ways else ""
 
 
-def _gives(way: str, model: Facts, found: Outputs) -> bool:
+def _gives(way: str, model: Facts, result: Outputs) -> bool:
     known = outputs(model, way)
-    texts = {*known, *found}
-    return all(abs(known.get(t, 0.0) - found.get(t, 0.0)) <= TOLERANCE for t in texts)
+    texts = {*known, *result}
+    return all(abs(known.get(t, 0.0) - result.get(t, 0.0)) <= TOLERANCE for t in texts)

@@ -100,14 +100,14 @@ def _locked(path: Path) -> Iterator[None]:
 def table(board: Board) -> list[str]:
     """All puzzles with one's bests, as lines. Times are estimates."""
     rows = [("", "puzzle", "step", "stars", "yours", "our best", "bound")]
-    for each in puzzles():
-        mine, best = board.bests.get(each.id), each.best()
+    for puzzle in puzzles():
+        mine, best = board.bests.get(puzzle.id), puzzle.best()
         rows.append(
             (
-                str(each.number), each.id, str(each.step),
+                str(puzzle.number), puzzle.id, str(puzzle.step),
                 "*" * mine.stars if mine else "-",
                 f"{mine.estimate_us:.3g} us" if mine else "-",
-                f"{best * 1e6:.3g} us" if best else "-", f"{each.bound().seconds * 1e6:.3g} us",
+                f"{best * 1e6:.3g} us" if best else "-", f"{puzzle.bound().seconds * 1e6:.3g} us",
             )
         )  # fmt: skip
     stars = sum(best.stars for best in board.bests.values())

@@ -100,7 +100,7 @@ class Puzzle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     def arrays(self, sizes: Sizes, seed: int) -> list[np.ndarray]:
         """Arguments of these sizes; the same for a seed."""
         rng = np.random.default_rng(seed)
-        return [each.made(sizes, rng) for each in self.arguments]
+        return [argument.made(sizes, rng) for argument in self.arguments]
 
     def bytes_moved(self, sizes: Sizes) -> int:
         """Each argument read once and the result written once, in bytes."""
@@ -175,10 +175,10 @@ def _bests() -> dict[str, float]:
 
 def puzzle(which: str | int) -> Puzzle:
     """A puzzle by number or name. Raises Refused with the names there are."""
-    for each in puzzles():
-        if str(which) in (str(each.number), each.id):
-            return each
-    names = [each.id for each in puzzles()]
+    for item in puzzles():
+        if str(which) in (str(item.number), item.id):
+            return item
+    names = [item.id for item in puzzles()]
     near = difflib.get_close_matches(str(which), names, n=1)
     raise Refused(
         f"there is no puzzle {str(which)!r}; there are 1 to {len(names)}: {', '.join(names)}"

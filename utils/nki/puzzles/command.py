@@ -45,10 +45,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     under("schema", "JSON schemas of what check --json reads and writes")
 
 
-def timing(each: Puzzle) -> str:
+def timing(item: Puzzle) -> str:
     """The sizes that the estimate is made for, the bound and our best."""
-    best, bound = each.best(), each.bound()
-    timed = ", ".join(f"{name} = {size}" for name, size in each.timed.items())
+    best, bound = item.best(), item.bound()
+    timed = ", ".join(f"{name} = {size}" for name, size in item.timed.items())
     return f"Timed at {timed}. Bound {bound.seconds * 1e6:.3g} us (by {bound.bound}; roofline)" + (
         f", our best {best * 1e6:.3g} us (estimate)." if best else "."
     )
@@ -62,26 +62,26 @@ def heard(verdict: Verdict, best: bool) -> str:
     return f"{verdict.name}: refused ({code}: {MEANINGS[code]})\n{verdict.message}"
 
 
-def shown(each: Puzzle, hints: int = 0) -> str:
+def shown(item: Puzzle, hints: int = 0) -> str:
     """A task as text."""
     lines = [
-        f"{each.number}. {each.title} (step {each.step} of 5)",
+        f"{item.number}. {item.title} (step {item.step} of 5)",
         "",
-        each.wanted,
+        item.wanted,
         "",
-        *(f"takes    {array}" for array in each.arguments),
-        f"returns  {each.result}",
-        *(f"{name:8} one of {', '.join(map(str, v))}" for name, v in each.sizes.items()),
+        *(f"takes    {array}" for array in item.arguments),
+        f"returns  {item.result}",
+        *(f"{name:8} one of {', '.join(map(str, v))}" for name, v in item.sizes.items()),
         "",
-        picture.text(each),
+        picture.text(item),
         "",
-        timing(each),
+        timing(item),
         f"Stars: {RULE}.",
         "",
-        *(f"Hint {i}: {hint}" for i, hint in enumerate(each.hints[:hints], 1)),
+        *(f"Hint {i}: {hint}" for i, hint in enumerate(item.hints[:hints], 1)),
         *([""] if hints else []),
-        f"nki puzzle show {each.number} --stub > my_{each.id}.py    the file to begin with",
-        f"nki puzzle check {each.number} my_{each.id}.py",
+        f"nki puzzle show {item.number} --stub > my_{item.id}.py    the file to begin with",
+        f"nki puzzle check {item.number} my_{item.id}.py",
     ]
     return "\n".join(lines)
 
@@ -93,32 +93,32 @@ def main(given: argparse.Namespace) -> int:
     if given.what == "schema":
         _print({"request": schema(Request), "verdict": schema(Verdict)})
     elif given.what == "show":
-        each = puzzle(given.puzzle)
+        item = puzzle(given.puzzle)
         if given.json:
-            _print(_task(each) | {"hints": each.hints[: given.hint or 0]})
+            _print(_task(item) | {"hints": item.hints[: given.hint or 0]})
         else:
-            print(each.stub() if given.stub else shown(each, given.hint or 0), end="")
+            print(item.stub() if given.stub else shown(item, given.hint or 0), end="")
             print() if not given.stub else None
     elif given.json:
         bests = board.read().bests
         _print(
             msgspec.to_builtins(bests) if given.what == "board"
-            else [_task(each) | {"stars": _stars(bests, each)} for each in puzzles()]
+            else [_task(item) | {"stars": _stars(bests, item)} for item in puzzles()]
         )  # fmt: skip
     elif given.what == "list":
         rows = [("", "puzzle", "step", "stars", "what")]
         bests = board.read().bests
-        for each in puzzles():
-            stars = "*" * _stars(bests, each) or "-"
-            rows.append((str(each.number), each.id, str(each.step), stars, each.wanted))
+        for item in puzzles():
+            stars = "*" * _stars(bests, item) or "-"
+            rows.append((str(item.number), item.id, str(item.step), stars, item.wanted))
         print("\n".join(columns(rows)))
     else:
         print("\n".join(board.table(board.read())))
     return FINE
 
 
-def _stars(bests: dict[str, board.Best], each: Puzzle) -> int:
-    return bests[each.id].stars if each.id in bests else 0
+def _stars(bests: dict[str, board.Best], item: Puzzle) -> int:
+    return bests[item.id].stars if item.id in bests else 0
 
 
 def schema(kind: Any) -> dict[str, Any]:
@@ -126,12 +126,12 @@ def schema(kind: Any) -> dict[str, Any]:
     return msgspec.json.schema(kind)
 
 
-def _task(each: Puzzle) -> dict[str, Any]:
-    task = msgspec.to_builtins(each)
+def _task(item: Puzzle) -> dict[str, Any]:
+    task = msgspec.to_builtins(item)
     del task["hints"]
-    best = each.best()
+    best = item.best()
     return task | {
-        "stub": each.stub(), "bound_us": each.bound().seconds * 1e6,
+        "stub": item.stub(), "bound_us": item.bound().seconds * 1e6,
         "best_us": None if best is None else best * 1e6,
     }  # fmt: skip
 
@@ -150,8 +150,8 @@ def _check(given: argparse.Namespace) -> int:
         which, source = asked.puzzle, asked.source
     else:
         raise Refused("name a puzzle and a file: nki puzzle check 1 my_copy.py")
-    each = puzzle(which)
-    verdict = check(each, source)
+    item = puzzle(which)
+    verdict = check(item, source)
     best = board.record(verdict, source)
     if given.json:
         _print(msgspec.to_builtins(verdict))

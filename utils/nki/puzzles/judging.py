@@ -114,8 +114,8 @@ def check(puzzle: Puzzle, source: str, seed: int | None = None, run: Run = apart
             f"the file (in the notebook, the cell with the check) has no function {puzzle.id}; "
             f"its functions: {there}",
         )  # fmt: skip
-    if found := sources.first(tree):
-        return _refused(puzzle, found.code, f"line {found.line} {found.message}")
+    if result := sources.first(tree):
+        return _refused(puzzle, result.code, f"line {result.line} {result.message}")
     if _is_stub(functions[puzzle.id]):
         return _refused(
             puzzle, "stub",
@@ -226,10 +226,10 @@ def _named(
     first_of_public = next((right for c, right in shown if c.seed == 0), False)
     if first_of_public and not public:
         return "state", "the same arguments gave the right result once, and a wrong one later"
-    said = next(filter(None, (_mistake(puzzle, *item) for item in problems if item[2])), "")
+    text = next(filter(None, (_mistake(puzzle, *item) for item in problems if item[2])), "")
     code = "rule" if "error" in outcome else "wrong-value"
-    if said:
-        return code, f"{said}. ({problem})"
+    if text:
+        return code, f"{text}. ({problem})"
     if public and private and _one_shape(puzzle, problems):
         return "one-shape", (
             "right for the sizes of the example, wrong for others: take sizes from the arguments' "

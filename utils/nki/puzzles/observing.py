@@ -24,7 +24,7 @@ from utils.nki.simulator.program import Program
 from utils.nki.simulator.tensor import Tensor
 from utils.nki.simulator.uses import storages_of, tensors_of
 from utils.nki.tool.asked import function_of, loaded
-from utils.nki.tool.failures import KernelFailed, Refused, limited, told
+from utils.nki.tool.failures import KernelFailed, Refused, author_errors, limited
 
 LIMIT_S = 60.0
 GRACE_S = 15.0
@@ -57,7 +57,11 @@ def observed(job: Job) -> list[Outcome]:
     for case in job["cases"]:
         try:
             arrays = task.arrays(case["sizes"], case["seed"])
-            with warnings.catch_warnings(record=True) as caught, limited(job["limit_s"]), told():
+            with (
+                warnings.catch_warnings(record=True) as caught,
+                limited(job["limit_s"]),
+                author_errors(),
+            ):
                 warnings.simplefilter("always")
                 program = _run(kernel, arrays)
             doubts = [str(w.message) for w in caught if UNWRITTEN in str(w.message)]
@@ -88,13 +92,13 @@ def _outcome(program: Program, timed: bool) -> Outcome:
         return {"host": f"it returns {kinds or 'nothing'}, and no tensor of HBM"}
     written, fed = set(), set(program.inputs)
     text = hashlib.sha256()
-    for _, each in program.in_order():
-        reads = {s for tensor in tensors_of(each, True) for s in storages_of(tensor)}
-        writes = {tensor.storage for tensor in tensors_of(each, False)}
+    for _, element in program.in_order():
+        reads = {s for tensor in tensors_of(element, True) for s in storages_of(tensor)}
+        writes = {tensor.storage for tensor in tensors_of(element, False)}
         written |= writes
         if reads & fed:
             fed |= writes
-        text.update(_words(each.checked.spec.name, each.args).encode())
+        text.update(_words(element.checked.spec.name, element.args).encode())
     results = program.results if isinstance(program.results, (tuple, list)) else [program.results]
     outcome: Outcome = {
         "results": [np.asarray(item) for item in results],

@@ -142,8 +142,8 @@ def experts(x: np.ndarray, factors: np.ndarray, up: np.ndarray, down: np.ndarray
 
 
 REFERENCES: dict[str, Callable[..., np.ndarray]] = {
-    each.__name__: each
-    for each in (
+    function.__name__: function
+    for function in (
         copy, axpy, row_sum, ragged_relu, transpose, column_sum, matmul_sum, softmax, rmsnorm,
         matmul, bias_gelu, causal_softmax, rope, causal_conv, gather_rows, swiglu, rmsnorm_matmul,
         attention, attention_block, mixture,

@@ -52,7 +52,7 @@ def cheats(tree: ast.Module) -> Iterator[Cheat]:
 
 def first(tree: ast.Module) -> Cheat | None:
     """The first in the order of lines, or None."""
-    return min(cheats(tree), key=lambda found: found.line, default=None)
+    return min(cheats(tree), key=lambda result: result.line, default=None)
 
 
 def _imports(node: ast.AST) -> Iterator[Cheat]:

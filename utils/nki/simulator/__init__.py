@@ -57,16 +57,16 @@ def use() -> str:
     simulator is put on the path.
     """
     if "nki" in sys.modules and hasattr(sys.modules["nki"], "jit"):
-        return _found(sys.modules["nki"].__file__ or "")
+        return _where(sys.modules["nki"].__file__ or "")
     here = str(PACKAGE)
     elsewhere = [entry for entry in sys.path if Path(entry or ".").resolve() != PACKAGE]
     result = importlib.machinery.PathFinder.find_spec("nki", elsewhere)
     if result is not None and _is_official(result) and os.environ.get(CHOICE) != "course":
-        return _found(result.origin or "")
+        return _where(result.origin or "")
     sys.modules.pop("nki", None)
     sys.path[:] = [here, *(entry for entry in sys.path if entry != here)]  # a wheel has it last
     placeholder = result is not None and not _is_official(result)
-    return (PLACEHOLDER + "\n" if placeholder else "") + _found(here)
+    return (PLACEHOLDER + "\n" if placeholder else "") + _where(here)
 
 
 def is_ours() -> bool:
@@ -77,15 +77,15 @@ def is_ours() -> bool:
     return Path(imported.__file__ or "").resolve().is_relative_to(PACKAGE)
 
 
-def _is_official(found: "importlib.machinery.ModuleSpec") -> bool:
+def _is_official(result: "importlib.machinery.ModuleSpec") -> bool:
     """The official package has a language; the placeholder is an `__init__.py` without code."""
-    folders = [Path(folder) for folder in found.submodule_search_locations or ()]
+    folders = [Path(folder) for folder in result.submodule_search_locations or ()]
     return any(
         (folder / "language").is_dir() or list(folder.glob("language.*")) for folder in folders
     )
 
 
-def _found(origin: str) -> str:
+def _where(origin: str) -> str:
     if Path(origin).resolve().is_relative_to(PACKAGE):
         return OURS
     return (

@@ -152,8 +152,8 @@ class Indexing(View):
                 "select a free dimension, or keep the data in HBM and select there.",
             )
         one = _one_index(index, "select", self.storage.on_chip)
-        found = Indirect(one, self.strides[dim], self.shape[dim])
-        return self.again(*self._without(dim), indirect=found)
+        result = Indirect(one, self.strides[dim], self.shape[dim])
+        return self.again(*self._without(dim), indirect=result)
 
     def _without(self, dim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Shape and strides of the other dimensions."""
@@ -215,8 +215,8 @@ class Indexing(View):
         if vector is not None:
             _in_hbm(self, dim, "ap with vector_offset")
             _index_of_each_row(vector, "ap", view.shape[0])
-            found = Indirect(vector, scale, self.shape[0], by_row=True)
-            return view.again(view.shape, (scale, *view.strides[1:]), indirect=found)
+            result = Indirect(vector, scale, self.shape[0], by_row=True)
+            return view.again(view.shape, (scale, *view.strides[1:]), indirect=result)
         if dim == 0 and self.storage.on_chip:
             raise refuse(
                 f"ap: scalar_offset along dimension 0 of {self!r}.",

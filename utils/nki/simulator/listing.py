@@ -78,11 +78,11 @@ def _row(instruction: Instruction) -> tuple[str, str, str, str]:
     # What an instruction may leave of its output, as a shuffle does, is not a tile that it reads.
     sources = [name for name in spec.inputs if name not in spec.outputs]
     writes, reads = (
-        ", ".join(_said(args[name]) for name in names if isinstance(args[name], Tensor))
+        ", ".join(_label(args[name]) for name in names if isinstance(args[name], Tensor))
         for names in (spec.outputs, sources)
     )
     return instruction.engine.name, spec.name, writes, reads
 
 
-def _said(tensor: Tensor) -> str:
+def _label(tensor: Tensor) -> str:
     return f"{tensor.buffer.value} {tensor.shape}"

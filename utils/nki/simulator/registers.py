@@ -64,15 +64,15 @@ class VirtualRegister:
         self.unset = False
 
     def __bool__(self) -> bool:
-        said = (
+        text = (
             "register: an if or a while in Python asks whether it is 0.",
             "Python runs when the kernel is compiled, and the register has no value then; up to "
             "NKI 0.6 a while on a register was a loop of the device.",
             "use nl.while_loop(register, body).",
         )
         if since("0.7"):
-            raise refuse(*said)
-        doubt(*said)
+            raise refuse(*text)
+        doubt(*text)
         return self.read("an if or a while on a register") != 0
 
     def __eq__(self, other: object) -> bool:

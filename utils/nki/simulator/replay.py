@@ -126,10 +126,12 @@ class _Again:
         made = views.get(id(recorded))
         if made is None:
             form = recorded.dtype, recorded.shape, recorded.strides, recorded.offset
-            found = recorded.indirect
-            if found is not None:
-                found = Indirect(self.value(found.index), found.scale, found.size, found.by_row)
-            made = Tensor(self.storage(recorded.storage), *form, found)
+            result = recorded.indirect
+            if result is not None:
+                result = Indirect(
+                    self.value(result.index), result.scale, result.size, result.by_row
+                )
+            made = Tensor(self.storage(recorded.storage), *form, result)
             views[id(recorded)] = made
         return made
 

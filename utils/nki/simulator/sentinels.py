@@ -137,10 +137,10 @@ class _Origins:
         """The allocations whose unwritten bytes reach elements of `tensor` that show it."""
         entries, here = self.view(tensor), marks(tensor)
         known = entries.shape == tensor.shape
-        found = [int(item) for item in np.unique(entries[here] if known else entries)]
+        results = [int(item) for item in np.unique(entries[here] if known else entries)]
         if known and tensor.dtype.kind != "float":  # 4 among other numbers is an ordinary one
-            found = [item for item in found if here[entries == item].all()]
-        return [item for item in found if item != CLEAN]
+            results = [item for item in results if here[entries == item].all()]
+        return [item for item in results if item != CLEAN]
 
 
 def _adds_to_products(instruction: Instruction) -> bool:

@@ -79,10 +79,10 @@ class Leftover:
     old: str
     new: str
 
-    def error(self, said: str) -> NkiValidationError:
+    def error(self, text: str) -> NkiValidationError:
         """The error for a kernel that says it; `said` names what was found."""
         return refuse(
-            f"{said} is not part of NKI since {self.gone}; this is NKI {api()}.",
+            f"{text} is not part of NKI since {self.gone}; this is NKI {api()}.",
             f"{self.why}.",
             f"{_indented(self.new)}\n  instead of\n{_indented(self.old)}",
         )

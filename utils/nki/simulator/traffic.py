@@ -56,8 +56,8 @@ def moved(program: Program, storage: Storage, reads: bool = True) -> Moved:
     return Moved(rows, columns, times)
 
 
-def _borders(found: set[int], end: int) -> tuple[int, ...]:
-    return tuple(sorted(found | {0, end}))
+def _borders(result: set[int], end: int) -> tuple[int, ...]:
+    return tuple(sorted(result | {0, end}))
 
 
 def _box(view: Tensor) -> tuple[int, int, int, int]:

@@ -170,8 +170,8 @@ class View:
     ) -> Self:  # fmt: skip
         """Another view of the same storage."""
         at = self.offset if offset is None else offset
-        kind, found = dtype or self.dtype, indirect or self.indirect
-        return type(self)(self.storage, kind, shape, strides, at, found)
+        kind, result = dtype or self.dtype, indirect or self.indirect
+        return type(self)(self.storage, kind, shape, strides, at, result)
 
     # ---- numbers, for the semantics of instructions only -----------------------------------------
 

@@ -64,9 +64,9 @@ def _with_api(words: list[str]) -> list[str]:
 
 def _which(command: str | None) -> str:
     """Which package `import nki` gives here. All commands but `measure` take the simulator."""
-    found = simulator.use()
-    if found.endswith(simulator.OURS) or command == "measure":
-        return found
+    result = simulator.use()
+    if result.endswith(simulator.OURS) or command == "measure":
+        return result
     os.environ[simulator.CHOICE] = "course"
     simulator.use()
     return (
@@ -78,9 +78,9 @@ def _which(command: str | None) -> str:
 def _run(given: argparse.Namespace) -> int:
     from utils.nki.tool.failures import FINE, FOUND, WRONG, KernelFailed, Refused
 
-    said = _which(given.command)
-    if not said.endswith(simulator.OURS) or "\n" in said:
-        print(said, file=sys.stderr)
+    text = _which(given.command)
+    if not text.endswith(simulator.OURS) or "\n" in text:
+        print(text, file=sys.stderr)
     try:
         return int(_module(COMMANDS[given.command][0]).main(given))
     except BrokenPipeError:  # whoever reads, such as head, has enough

@@ -22,7 +22,7 @@ from utils.nki import simulator
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.dtypes import ALL, dtype_of
 from utils.nki.simulator.launch import Kernel, jit
-from utils.nki.tool.failures import Refused, told
+from utils.nki.tool.failures import Refused, author_errors
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def loaded(path: Path) -> ModuleType:
     sys.modules[name] = module  # dataclasses and lint look a module up by its name
     sys.path.insert(0, str(path.parent))
     try:
-        with told():
+        with author_errors():
             spec.loader.exec_module(module)
     finally:
         sys.path.remove(str(path.parent))

@@ -8,7 +8,7 @@ from utils.nki.simulator.launch import run
 from utils.nki.simulator.lint import Finding, lint_source
 from utils.nki.simulator.lint.source import MayNotCompile
 from utils.nki.tool.asked import Asked, existing, made_arrays, place_of
-from utils.nki.tool.failures import FINE, FOUND, KernelFailed, Refused, limited, told
+from utils.nki.tool.failures import FINE, FOUND, KernelFailed, Refused, author_errors, limited
 from utils.nki.tool.profiling import add_call, asked_for
 
 
@@ -35,7 +35,7 @@ def doubts_of(asked: Asked, limit_s: float, target: str | None) -> list[str]:
         with limited(limit_s):
             kernel, arguments = asked.kernel()
             arrays = made_arrays(asked.shapes)
-            with told():
+            with author_errors():
                 run(kernel, tuple(arrays), arguments, target=target)
     # What the lint said of the source stands above already.
     return [str(item.message) for item in caught if not issubclass(item.category, MayNotCompile)]
@@ -43,20 +43,20 @@ def doubts_of(asked: Asked, limit_s: float, target: str | None) -> list[str]:
 
 def main(given: argparse.Namespace) -> int:
     """Run the command; returns its exit status."""
-    found = 0
+    result = 0
     for text in given.what:
         path = place_of(text)[0] if "::" in text else existing(text)
         findings = findings_in(path)
         for finding in findings:
             print(finding)
-        found += len(findings)
+        result += len(findings)
         if "::" in text:
-            found += _ran(given, text)
+            result += _ran(given, text)
         elif given.shape:
             raise Refused(f"{text}: shapes are for one kernel; write {text}::KERNEL")
-    if not found:
+    if not result:
         print("nothing found")
-    return FOUND if found else FINE
+    return FOUND if result else FINE
 
 
 def _ran(given: argparse.Namespace, text: str) -> int:

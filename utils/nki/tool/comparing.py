@@ -11,7 +11,7 @@ from utils.nki.simulator.launch import simulate
 from utils.nki.simulator.profile import bytes_text, time_text
 from utils.nki.tool.asked import Asked, made_arrays, shape_text
 from utils.nki.tool.close import differences
-from utils.nki.tool.failures import FINE, FOUND, Refused, limited, told
+from utils.nki.tool.failures import FINE, FOUND, Refused, author_errors, limited
 from utils.nki.tool.figures import Figures, figures_of, read_figures
 from utils.nki.tool.profiling import add_call, asked_for, profiled
 
@@ -30,7 +30,7 @@ def results_of(
     """What a call returns, as a list of arrays. Raises Refused, KernelFailed."""
     with limited(limit_s):
         kernel, arguments = asked.kernel(constants)
-        with told():
+        with author_errors():
             made = simulate(kernel)(*arrays, **arguments)
     return listed(made)
 

@@ -60,7 +60,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def author_errors() -> Iterator[None]:
     """What a kernel raises becomes KernelFailed, with its place in the author's source."""
     try:
         yield

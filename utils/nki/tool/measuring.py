@@ -57,13 +57,13 @@ def missing(folder: str = DEVICES) -> str:
 
 def versions() -> dict[str, str]:
     """The versions of AWS's packages that are installed."""
-    found = {}
+    results = {}
     for name in measured.PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            results[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return results
 
 
 def rows_of(row: str | None, target: str) -> list[Measurement]:
@@ -111,20 +111,20 @@ def _child(name: str) -> None:
 
 def comparison(record: measured.Record) -> list[str]:
     """A record beside published times and estimates, as lines; made numbers are called so."""
-    found = {row.id: sorted(row.seconds)[len(row.seconds) // 2] for row in record.rows}
+    results = {row.id: sorted(row.seconds)[len(row.seconds) // 2] for row in record.rows}
     title = "made up, measures nothing" if record.made else "measured here"
     lines = [("measurement", title, "published", "estimate", "" if record.made else "error")]
-    rows = [measurements()[name] for name in found]
-    for each in recorded(rows).comparisons:
-        it, unit = each.measured, SECONDS[each.measured.unit]
-        here = found[it.id] / unit
-        error = "" if record.made else f"{each.estimate.value / here - 1:+.1%}"
+    rows = [measurements()[name] for name in results]
+    for item in recorded(rows).comparisons:
+        it, unit = item.measured, SECONDS[item.measured.unit]
+        here = results[it.id] / unit
+        error = "" if record.made else f"{item.estimate.value / here - 1:+.1%}"
         lines.append(
             (
                 it.id,
                 f"{here:.4g} {it.unit}",
                 f"{it.value:g} {it.unit}",
-                f"{each.estimate.value:.4g} {it.unit}",
+                f"{item.estimate.value:.4g} {it.unit}",
                 error,
             )
         )

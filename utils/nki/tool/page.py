@@ -77,15 +77,15 @@ def _lanes(profile: Profile) -> list[dict[str, Any]]:
     return lanes
 
 
-def _joined(found: list[tuple[float, float, str, str]], seconds: float) -> list[list[Any]]:
+def _joined(result: list[tuple[float, float, str, str]], seconds: float) -> list[list[Any]]:
     """Bars in the order of time; if they are too many, close ones are one.
 
     >>> _joined([(0.0, 1.0, "a", "k.py:1"), (2.0, 3.0, "b", "k.py:2")], 3.0)
     [[0.0, 1.0, 'a', 1, 'k.py:1'], [2.0, 3.0, 'b', 1, 'k.py:2']]
     """
-    gap = seconds / MOST_BARS if len(found) > MOST_BARS else -1.0
+    gap = seconds / MOST_BARS if len(result) > MOST_BARS else -1.0
     bars: list[list[Any]] = []
-    for start, end, name, line in sorted(found):
+    for start, end, name, line in sorted(result):
         if bars and start - bars[-1][1] < gap and start - bars[-1][0] < 4 * gap:
             bars[-1][1] = max(bars[-1][1], end)
             bars[-1][3] += 1

@@ -8,7 +8,7 @@ from utils.course.files import replace_file
 from utils.nki.simulator.profile import NAMES, time_text
 from utils.nki.tool import figures
 from utils.nki.tool.asked import Asked, argument_of, place_of, shape_of, shape_text
-from utils.nki.tool.failures import FINE, limited, told
+from utils.nki.tool.failures import FINE, author_errors, limited
 
 TARGETS = ("trn1", "trn2", "trn3")
 LIMIT_S = 600.0
@@ -57,7 +57,7 @@ def profiled(
     """The estimates of a call, from shapes alone. Raises Refused, KernelFailed."""
     with limited(limit_s):
         kernel, arguments = asked.kernel(constants)
-        with told():
+        with author_errors():
             return figures.estimated(kernel, asked.shapes, arguments, target, schedule)
 
 

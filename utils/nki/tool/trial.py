@@ -26,7 +26,7 @@ from utils.nki.tool.asked import (
     shape_of,
 )
 from utils.nki.tool.comparing import listed, results_of, unequal
-from utils.nki.tool.failures import KernelFailed, Refused, limited, told
+from utils.nki.tool.failures import KernelFailed, Refused, author_errors, limited
 from utils.nki.tool.profiling import profiled
 
 Job = dict[str, Any]
@@ -108,7 +108,7 @@ def _expected(job: Job, asked: Asked) -> Any:
         return results_of(asked, arrays, job["limit_s"], job["first"])
     path, name = place_of(job["reference"])
     function: Callable[..., Any] = function_of(loaded(existing(path)), path, name)
-    with limited(job["limit_s"]), told():
+    with limited(job["limit_s"]), author_errors():
         return listed(function(*arrays, **asked.arguments))
 
 

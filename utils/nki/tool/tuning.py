@@ -171,15 +171,15 @@ def time_of(outcome: trial.Outcome) -> float:
     return outcome["compiled"]
 
 
-def ranked(found: list[Choice], outcomes: dict[str, trial.Outcome]) -> list[Choice]:
+def ranked(result: list[Choice], outcomes: dict[str, trial.Outcome]) -> list[Choice]:
     """The choices that have an estimate, the fastest first; of equal ones the first declared."""
-    timed = [c for c in found if "compiled" in outcomes.get(f"estimate {key_of(c)}", {})]
+    timed = [c for c in result if "compiled" in outcomes.get(f"estimate {key_of(c)}", {})]
     return sorted(timed, key=lambda choice: time_of(outcomes[f"estimate {key_of(choice)}"]))
 
 
 def main(given: argparse.Namespace) -> int:
     """Run the command; returns its exit status: 0 if a choice is estimated and verified."""
-    found, shared = choices(given.param), job_of(given)
+    result, shared = choices(given.param), job_of(given)
     _, kernel = place_of(given.kernel)
     path = given.journal or Path(f"{kernel}.tune.json")
     with Journal(path, search_of(given)) as journal, _places(given) as (submit, most):
@@ -187,12 +187,12 @@ def main(given: argparse.Namespace) -> int:
             print(f"going on: {len(journal.outcomes)} outcomes are in {path}")
         jobs = {
             f"estimate {key_of(choice)}": shared | {"kind": "estimate", "choice": choice}
-            for choice in found
+            for choice in result
         }
         _estimate(journal, submit, jobs, most)
-        order = ranked(found, journal.outcomes)
-        _verify(journal, submit, order, shared | {"first": found[0]}, given.verify)
-        print("\n".join(table(found, journal.outcomes)))
+        order = ranked(result, journal.outcomes)
+        _verify(journal, submit, order, shared | {"first": result[0]}, given.verify)
+        print("\n".join(table(result, journal.outcomes)))
     best = next((c for c in order if _verdict(c, journal.outcomes) == "equal"), None)
     if best is None:
         print("no choice is verified")
@@ -211,8 +211,8 @@ def _estimate(journal: Journal, submit: Submit, jobs: dict[str, trial.Job], most
         done += 1
         if "compiled" in outcome:
             timed[key] = time_of(outcome)
-        said = time_text(timed[key]) if key in timed else _first_line(outcome["error"])
-        line = f"[{done}/{len(jobs)}] {key}: {said}"
+        text = time_text(timed[key]) if key in timed else _first_line(outcome["error"])
+        line = f"[{done}/{len(jobs)}] {key}: {text}"
         if timed:
             best = min(timed, key=timed.__getitem__)
             line += f"; best so far {best.removeprefix('estimate ')}, {time_text(timed[best])}"
@@ -249,9 +249,9 @@ def _first_line(text: str) -> str:
     return text.partition("\n")[0]
 
 
-def table(found: list[Choice], outcomes: dict[str, trial.Outcome]) -> list[str]:
+def table(result: list[Choice], outcomes: dict[str, trial.Outcome]) -> list[str]:
     """All choices as lines, the fastest first, then those without an estimate."""
-    order = ranked(found, outcomes)
+    order = ranked(result, outcomes)
     rows = [("choice", "as compiled", "as written", "HBM", "busiest", "values")]
     for choice in order:
         outcome = outcomes[f"estimate {key_of(choice)}"]
@@ -265,7 +265,7 @@ def table(found: list[Choice], outcomes: dict[str, trial.Outcome]) -> list[str]:
                 _verdict(choice, outcomes),
             )
         )
-    for choice in found:
+    for choice in result:
         if choice not in order:
             error = outcomes[f"estimate {key_of(choice)}"]["error"]
             rows.append((key_of(choice), "none", "", "", "", _first_line(error)))

@@ -16,8 +16,8 @@ def remarks(text: str) -> list[Remark]:
     """Each old form that is left, by line. Raises: SyntaxError."""
     tree = ast.parse(text)
     full = Names(tree)
-    found = {(r.line, r.what): r for node in ast.walk(tree) for r in _at(node, full)}
-    return [found[key] for key in sorted(found)]
+    results = {(r.line, r.what): r for node in ast.walk(tree) for r in _at(node, full)}
+    return [results[key] for key in sorted(results)]
 
 
 def _at(node: ast.AST, full: Names) -> Iterator[Remark]:
@@ -85,9 +85,9 @@ def _arrays(node: ast.Subscript, full: Names) -> bool:
     )
 
 
-def _leftover(line: int, said: str, old: surface.Leftover) -> Remark:
+def _leftover(line: int, text: str, old: surface.Leftover) -> Remark:
     fix = " ".join(old.new.split())
-    return Remark(line, f"{said} is gone since NKI {old.gone}: {old.why}", f"now: {fix}", GUIDE)
+    return Remark(line, f"{text} is gone since NKI {old.gone}: {old.why}", f"now: {fix}", GUIDE)
 
 
 def _unknown(name: str) -> bool:

@@ -200,21 +200,21 @@ class _Rewriter(cst.CSTTransformer):
     # ---- expressions -------------------------------------------------------------------------
 
     def visit_Call(self, node: cst.Call) -> None:
-        found: dict[str, str] = {}
+        results: dict[str, str] = {}
         if self.name(node.func) in (f"{LANGUAGE}load", f"{LANGUAGE}store"):
             mask = next((arg for arg in node.args if _keyword(arg) == "mask"), None)
             if mask is not None and _code(mask.value) != "None":
-                found = limits(_tree(mask.value), self.walks, self.full) or {"": ""}
-        self.limits.append(found)
+                results = limits(_tree(mask.value), self.walks, self.full) or {"": ""}
+        self.limits.append(results)
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        found = self.limits.pop()
+        result = self.limits.pop()
         name = self.name(updated_node.func)
         if name in RANGES:
             self.edit(original_node, "range", f"{name.rpartition('.')[2]} is range")
             return updated_node.with_changes(func=cst.Name("range"))
-        if name in (f"{LANGUAGE}load", f"{LANGUAGE}store") and found:
-            return self._masked(original_node, updated_node, name, found)
+        if name in (f"{LANGUAGE}load", f"{LANGUAGE}store") and result:
+            return self._masked(original_node, updated_node, name, result)
         if name.startswith((ISA, LANGUAGE)):
             updated_node = self._arguments(original_node, updated_node, name)
         if isinstance(updated_node.func, cst.Attribute) and not name:
@@ -284,10 +284,10 @@ class _Rewriter(cst.CSTTransformer):
         return arg
 
     def _masked(
-        self, node: cst.Call, call: cst.Call, name: str, found: dict[str, str]
+        self, node: cst.Call, call: cst.Call, name: str, result: dict[str, str]
     ) -> cst.BaseExpression:
         """A load or store whose slices are shorter in the last tile."""
-        if "" in found:
+        if "" in result:
             return call
         access = call.args[0].value
         original = node.args[0].value
@@ -296,7 +296,7 @@ class _Rewriter(cst.CSTTransformer):
             return call
         left = [arg for arg in call.args if _keyword(arg) != "mask"]
         full = [walk.size for walk in walks]
-        part = [Walk("0", w.size, w.axis).slice(found.get(w.name, "")) for w in walks]
+        part = [Walk("0", w.size, w.axis).slice(result.get(w.name, "")) for w in walks]
         self.edit(node, "mask", "the last tile is cut by its slice")
         if name.endswith("store"):
             value = left[1]
@@ -313,8 +313,8 @@ class _Rewriter(cst.CSTTransformer):
     def _walks_of(self, node: cst.BaseExpression) -> list[Walk]:
         if not isinstance(node, cst.Subscript):
             return []
-        found = [of(part, self.walks, self.full) for part in _parts(_tree(node))]
-        return [walk for walk in found if walk is not None]
+        results = [of(part, self.walks, self.full) for part in _parts(_tree(node))]
+        return [walk for walk in results if walk is not None]
 
     def leave_Subscript(
         self, original_node: cst.Subscript, updated_node: cst.Subscript
@@ -328,11 +328,11 @@ class _Rewriter(cst.CSTTransformer):
         text = [ast.unparse(part) for part in parts]
         changed = False
         if any(uses(part, self.walks, self.full) for part in parts):
-            found = [of(part, self.walks, self.full) for part in parts]
-            axes = [walk.axis for walk in found if walk is not None]
+            results = [of(part, self.walks, self.full) for part in parts]
+            axes = [walk.axis for walk in results if walk is not None]
             whole = all(
                 walk is not None or not uses(part, self.walks, self.full)
-                for walk, part in zip(found, parts, strict=True)
+                for walk, part in zip(results, parts, strict=True)
             )
             named = {item.id for part in parts for item in ast.walk(part)
                      if isinstance(item, ast.Name) and item.id in self.walks}  # fmt: skip
@@ -342,7 +342,7 @@ class _Rewriter(cst.CSTTransformer):
             limit = next((item for item in reversed(self.limits) if item), {})
             text = [
                 old if walk is None else walk.slice(limit.get(walk.name, ""))
-                for walk, old in zip(found, text, strict=True)
+                for walk, old in zip(results, text, strict=True)
             ]
             self.edit(original_node, "indices", "arrays of indices are slices")
             changed = True

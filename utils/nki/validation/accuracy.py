@@ -61,23 +61,23 @@ class Row:
 
     def error(self, way: str) -> float | None:
         """Of the time, relative to what was measured; of an MFU, of the time that it stands for."""
-        found = getattr(self, way)
-        if found is None:
+        result = getattr(self, way)
+        if result is None:
             return None
-        ratio = found.value / self.measured.value
+        ratio = result.value / self.measured.value
         return (1 / ratio if self.measured.unit == "%" else ratio) - 1
 
     def names_the_busiest(self, way: str) -> bool | None:
         """Whether the busiest engine is a published one; None where none is published."""
-        found = getattr(self, way)
-        if found is None or not self.measured.busy:
+        result = getattr(self, way)
+        if result is None or not self.measured.busy:
             return None
-        return found.busiest in self.measured.busy
+        return result.busiest in self.measured.busy
 
     def seconds(self, way: str) -> float | None:
         """What orders the steps of a ladder: a time, or one over an MFU."""
-        found = getattr(self, way)
-        value = None if found is None else found.value
+        result = getattr(self, way)
+        value = None if result is None else result.value
         return value if self.measured.unit != "%" or value is None else 1 / value
 
 
@@ -89,13 +89,13 @@ class Accuracy:
 
     def errors(self, way: str, held_out: bool) -> list[float]:
         """The absolute errors of one half."""
-        found = (row.error(way) for row in self.rows if row.held_out is held_out)
-        return [abs(error) for error in found if error is not None]
+        result = (row.error(way) for row in self.rows if row.held_out is held_out)
+        return [abs(error) for error in result if error is not None]
 
     def busiest(self, way: str, held_out: bool) -> tuple[int, int]:
         """How many busiest engines are right, of how many that are published."""
-        found = [row.names_the_busiest(way) for row in self.rows if row.held_out is held_out]
-        return sum(item is True for item in found), sum(item is not None for item in found)
+        results = [row.names_the_busiest(way) for row in self.rows if row.held_out is held_out]
+        return sum(item is True for item in results), sum(item is not None for item in results)
 
     def pairs(self, way: str, held_out: bool | None = None) -> tuple[int, list[tuple[str, str]]]:
         """Pairs of steps of one ladder whose measured values differ: how many, and those that the
@@ -214,12 +214,12 @@ def _cells(row: Row) -> tuple[str, ...]:
     it = row.measured
     both = []
     for way in WAYS:
-        found, error = getattr(row, way), row.error(way)
-        both += ["does not fit", "-"] if found is None else [
-            f"{found.value:.4g} {it.unit}", f"{error:+.1%}"
+        result, error = getattr(row, way), row.error(way)
+        both += ["does not fit", "-"] if result is None else [
+            f"{result.value:.4g} {it.unit}", f"{error:+.1%}"
         ]  # fmt: skip
-    found = row.as_compiled or row.as_written
-    busiest = found.busiest if found else "-"
+    result = row.as_compiled or row.as_written
+    busiest = result.busiest if result else "-"
     if row.names_the_busiest("as_compiled") is False:
         busiest += f", published {' or '.join(it.busy)}"
     half = "held out" if row.held_out else "fitted"
@@ -291,7 +291,7 @@ def kept(row: Row) -> dict[str, Any]:
     repository = row.measured.repository
     return {
         "text": f"{repository.repository}@{repository.commit[:12]}:{row.measured.path}, {row.text}",
-        **{way: vars(found) if (found := getattr(row, way)) else None for way in WAYS},
+        **{way: vars(result) if (result := getattr(row, way)) else None for way in WAYS},
     }
 
 

@@ -604,11 +604,11 @@ def namespace() -> dict[str, ModuleType]:
     language.shared_constant = _constant  # type: ignore[attr-defined]
     isa = ModuleType("neuronxcc.nki.isa")
     isa.__getattr__ = lambda name: getattr(nisa, name)  # type: ignore[method-assign]
-    for each in (
+    for item in (
         tensor_tensor, tensor_scalar, activation, tensor_tensor_scan, tensor_reduce, reciprocal,
         memset, tensor_copy, nc_matmul, nc_transpose, tensor_copy_predicated, dma_copy,
     ):  # fmt: skip
-        setattr(isa, each.__name__, each)
+        setattr(isa, item.__name__, item)
     for name in ("vector", "scalar", "gpsimd", "tensor"):
         setattr(isa, f"{name}_engine", nisa.engine[name])
     isa.unknown_engine = None  # type: ignore[attr-defined]

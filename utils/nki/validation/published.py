@@ -182,10 +182,10 @@ def _candidates(text: str) -> list[str]:
 
 def _blocks(text: str) -> list[str]:
     """The Python blocks of a page in reStructuredText that define a kernel, in order."""
-    found = re.findall(
+    match = re.findall(
         r"^\.\. code-block:: python\s*\n\s*\n((?:   .*\n|[ \t]*\n)+)", text, re.MULTILINE
     )
-    blocks = [textwrap.dedent(item) for item in found]
+    blocks = [textwrap.dedent(item) for item in match]
     return [block for block in blocks if "@nki.jit" in block]
 
 

@@ -159,27 +159,27 @@ class Report:
         return f"{markdown(HEAD, rows, right=(2, 3, 4))}\n\n{lines}"
 
 
-def _row(each: Comparison) -> tuple[str, ...]:
-    it, result = each.measured, each.estimate
+def _row(item: Comparison) -> tuple[str, ...]:
+    it, result = item.measured, item.estimate
     published = " or ".join(sorted(it.busy))
-    agree = each.names_the_busiest is not False or result.busiest in it.busy
+    agree = item.names_the_busiest is not False or result.busiest in it.busy
     busiest = result.busiest if agree else f"{result.busiest}, published {published}"
     return (
         it.id,
         it.target,
         f"{it.value:g} {it.unit}",
         f"{result.value:.4g} {it.unit}",
-        f"{each.error:+.1%}",
+        f"{item.error:+.1%}",
         it.kind,
-        each.verdict,
+        item.verdict,
         busiest,
     )
 
 
-def _typical(found: Sequence[Comparison]) -> str:
-    if found[0].measured.kind == "bound":
+def _typical(result: Sequence[Comparison]) -> str:
+    if result[0].measured.kind == "bound":
         return ""
-    errors = [abs(item.error) for item in found]
+    errors = [abs(item.error) for item in result]
     return f"; error {statistics.median(errors):.1%} in the middle, {max(errors):.1%} at most"
 
 
@@ -259,7 +259,7 @@ def _read() -> dict[str, dict[str, Any]]:
     return json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
 
 
-def _kept(found: Estimate) -> dict[str, Any]:
-    active = {name: round(share, 1) for name, share in found.active.items() if share >= 0.05}
-    value = float(f"{found.value:.{DIGITS}g}")
-    return {"value": value, "busiest": found.busiest, "active": active}
+def _kept(result: Estimate) -> dict[str, Any]:
+    active = {name: round(share, 1) for name, share in result.active.items() if share >= 0.05}
+    value = float(f"{result.value:.{DIGITS}g}")
+    return {"value": value, "busiest": result.busiest, "active": active}

@@ -141,18 +141,18 @@ class _Run:
     def whole(self) -> Report:
         job, report = self.job, self.report
         self.began, usd_per_hour = time.monotonic(), job.usd_per_hour
-        found = table.read(job.items, job.id_column, job.text_column)
+        result = table.read(job.items, job.id_column, job.text_column)
         longest = job.made.buckets[-1]
-        read = [*found.aside]
-        for item in found.items:
+        read = [*result.aside]
+        for item in result.items:
             if len(item.text) > longest:
                 reason = f"{len(item.text)} characters, and the largest bucket has {longest}"
                 read.append({"row": item.row, "id": item.id, "reason": reason})
-        self.shards = shards(job, (item for item in found.items if len(item.text) <= longest))
-        report.items, report.shards = len(found.items), len(self.shards)
-        report.notes = len(found.notes)
-        self._begin(found.sha256)
-        for name, entries in ((READ, read), (NOTES, found.notes)):
+        self.shards = shards(job, (item for item in result.items if len(item.text) <= longest))
+        report.items, report.shards = len(result.items), len(self.shards)
+        report.notes = len(result.notes)
+        self._begin(result.sha256)
+        for name, entries in ((READ, read), (NOTES, result.notes)):
             self._write(name, entries)
         due = self._due()
         self.total = sum(len(shard.items) for shard in self.shards)
@@ -298,8 +298,8 @@ def shards(job: Job, items: Iterable[Item]) -> list[Shard]:
     for item in items:
         filled[bucket_of(len(item.text), job.made.buckets)].append(item)
     cuts = [
-        (bucket, tuple(found[begin : begin + job.shard]))
-        for bucket, found in filled.items()
-        for begin in range(0, len(found), job.shard)
+        (bucket, tuple(result[begin : begin + job.shard]))
+        for bucket, result in filled.items()
+        for begin in range(0, len(result), job.shard)
     ]
     return [Shard(f"{n:05}.jsonl", bucket, cut) for n, (bucket, cut) in enumerate(cuts, 1)]

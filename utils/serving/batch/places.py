@@ -34,8 +34,8 @@ class Local:
     root: Path
 
     def names(self, folder: str) -> set[str]:
-        found = self.root / folder
-        files = found.iterdir() if found.is_dir() else ()
+        result = self.root / folder
+        files = result.iterdir() if result.is_dir() else ()
         return {path.name for path in files if not path.name.startswith(".")}
 
     def read(self, name: str) -> bytes:
@@ -64,10 +64,10 @@ class Bucket:
 
     def read(self, name: str) -> bytes:
         try:
-            found = self.client.get_object(Bucket=self.bucket, Key=self.prefix + name)
+            result = self.client.get_object(Bucket=self.bucket, Key=self.prefix + name)
         except self.client.exceptions.NoSuchKey:
             raise FileNotFoundError(f"s3://{self.bucket}/{self.prefix}{name}") from None
-        return found["Body"].read()
+        return result["Body"].read()
 
     def write(self, name: str, text: str) -> None:
         self.client.put_object(Bucket=self.bucket, Key=self.prefix + name, Body=text.encode())

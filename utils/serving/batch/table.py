@@ -55,11 +55,11 @@ def read(address: str, id_column: str = "id", text_column: str = "text") -> Tabl
     items: dict[str, Item] = {}
     aside: list[Entry] = []
     notes: list[Entry] = []
-    for number, found in rows:
+    for number, result in rows:
         try:
-            if isinstance(found, _Bad):
-                raise found
-            item = _item(number, found, id_column, text_column)
+            if isinstance(result, _Bad):
+                raise result
+            item = _item(number, result, id_column, text_column)
         except _Bad as bad:
             reason, what = bad.args
             aside.append({"row": number, "reason": reason, "found": what})
@@ -79,12 +79,12 @@ def read(address: str, id_column: str = "id", text_column: str = "text") -> Tabl
     return Table(tuple(items.values()), tuple(aside), tuple(notes), digest)
 
 
-def _item(number: int, found: Entry, id_column: str, text_column: str) -> Item:
-    shown = {str(name): _shown(value) for name, value in found.items()}
-    missing = [name for name in (id_column, text_column) if name not in found]
+def _item(number: int, result: Entry, id_column: str, text_column: str) -> Item:
+    shown = {str(name): _shown(value) for name, value in result.items()}
+    missing = [name for name in (id_column, text_column) if name not in result]
     if missing:
         raise _Bad(f"no column {missing[0]!r}", shown)
-    name, text = found[id_column], found[text_column]
+    name, text = result[id_column], result[text_column]
     if isinstance(name, int) and not isinstance(name, bool):
         name = str(name)
     for column, value in ((id_column, name), (text_column, text)):
@@ -138,12 +138,12 @@ def _json_lines(data: bytes) -> Iterator[tuple[int, Entry | _Bad]]:
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
+            result = json.loads(line)
         except (ValueError, RecursionError) as error:
             yield number, _Bad(f"not JSON: {error}", _shown(line))
             continue
-        good = isinstance(found, dict)
-        yield number, found if good else _Bad("not an object", _shown(line))
+        good = isinstance(result, dict)
+        yield number, result if good else _Bad("not an object", _shown(line))
 
 
 def _parquet(data: bytes) -> Iterator[tuple[int, Entry | _Bad]]:

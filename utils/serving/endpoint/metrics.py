@@ -40,10 +40,10 @@ class Metrics(Collector):
         """The engine's own counts, read when they are asked for."""
         served = self._driver.served
         counts, scheduler = served.engine.counts, served.engine.scheduler
-        for each in fields(counts):
-            name = f"course_engine_{each.name}"
-            text = f"See utils.serving.engine.Counts: {each.name.replace('_', ' ')}"
-            yield CounterMetricFamily(name, text, value=getattr(counts, each.name))
+        for field in fields(counts):
+            name = f"course_engine_{field.name}"
+            text = f"See utils.serving.engine.Counts: {field.name.replace('_', ' ')}"
+            yield CounterMetricFamily(name, text, value=getattr(counts, field.name))
         graphs = CounterMetricFamily("course_graphs", "Graphs compiled", labels=["when"])
         graphs.add_metric(["start"], served.graphs)
         graphs.add_metric(["later"], served.later())

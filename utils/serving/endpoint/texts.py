@@ -86,8 +86,8 @@ class Writer:
     def push(self, piece: str, last: bool = False) -> str:
         """What may be given out now that a piece has come, the `last` one or not."""
         text, self._held = self._held + piece, ""
-        found = [(text.find(stop), len(stop)) for stop in self.stops]
-        ends = [(start + length, start) for start, length in found if start >= 0]
+        results = [(text.find(stop), len(stop)) for stop in self.stops]
+        ends = [(start + length, start) for start, length in results if start >= 0]
         if ends:
             self.stopped = True
             return text[: min(ends)[1]]

@@ -43,15 +43,15 @@ class BlockPool:
 
         Only whole blocks count. They are not taken yet: `take` does that.
         """
-        found: list[int] = []
+        results: list[int] = []
         prefix = 0
         for start in range(0, len(tokens) - self.size + 1, self.size):
             entry = self._known.get((prefix, tuple(tokens[start : start + self.size])))
             if entry is None:
                 break
-            found.append(entry[0])
+            results.append(entry[0])
             prefix = entry[1]
-        return found, prefix
+        return results, prefix
 
     def take(self, count: int, shared: list[int] | tuple[int, ...] = ()) -> list[int] | None:
         """`shared` blocks and `count` more for a new user; None, and nothing taken, if so many are

@@ -88,8 +88,8 @@ class Layer(nn.Module):
             project(y).unflatten(2, (-1, self.head_width))
             for project in (self.q_proj, self.k_proj, self.v_proj)
         )
-        found = attend(self.number, _turned(q, cos, sin), _turned(k, cos, sin), v)
-        x = x + self.o_proj(found.flatten(2))
+        result = attend(self.number, _turned(q, cos, sin), _turned(k, cos, sin), v)
+        x = x + self.o_proj(result.flatten(2))
         y = self.post_attention_layernorm(x)
         return x + self.down_proj(functional.silu(self.gate_proj(y)) * self.up_proj(y))
 
@@ -204,7 +204,7 @@ def load(folder: Path | str, context: int = 0, dtype: torch.dtype = torch.float3
 
 def _sizes(config: Mapping[str, Any], name: str) -> Architecture:
     heads = config["num_attention_heads"]
-    found = {
+    results = {
         "model_type": config.get("model_type"),
         "hidden_act": config.get("hidden_act", "silu"),
         "attention_bias": config.get("attention_bias", False),
@@ -218,9 +218,9 @@ def _sizes(config: Mapping[str, Any], name: str) -> Architecture:
         "mlp_bias": False,
         "head_dim": config["hidden_size"] // heads,
     }
-    if wrong := [key for key in needed if found[key] != needed[key]]:
+    if wrong := [key for key in needed if results[key] != needed[key]]:
         raise ValueError(
-            f"{name}: {wrong[0]} is {found[wrong[0]]!r}, and this engine serves models with"
+            f"{name}: {wrong[0]} is {results[wrong[0]]!r}, and this engine serves models with"
             f" {needed[wrong[0]]!r} only"
         )
     return Architecture(

@@ -132,11 +132,11 @@ class Engine:
             counts.prefill_rows += bucket_of(chunk.length, self.settings.buckets)
         if step.decodes:
             rows: list[tuple[int, int, Items[int]] | None] = [None] * self.settings.slots
-            for each in step.decodes:
-                assert each.slot is not None  # it runs
-                rows[each.slot] = each.tokens[-1], each.computed, each.blocks
+            for element in step.decodes:
+                assert element.slot is not None  # it runs
+                rows[element.slot] = element.tokens[-1], element.computed, element.blocks
             batch = self.runner.decode(rows)
-            ready += [(each, batch[each.slot]) for each in step.decodes]
+            ready += [(element, batch[element.slot]) for element in step.decodes]
             counts.decodes += 1
             counts.decode_tokens += len(step.decodes)
             counts.decode_rows += self.settings.slots

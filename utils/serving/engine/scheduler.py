@@ -59,7 +59,7 @@ class Scheduler:
 
     def plan(self) -> Step:
         """The next step. Its sequences have the blocks that they will write to."""
-        decodes = [each for each in [*self.running] if each.left == 1 and self._has_room(each)]
+        decodes = [item for item in [*self.running] if item.left == 1 and self._has_room(item)]
         budget = self.settings.tokens_per_step - len(decodes)
         chunks: list[Chunk] = []
         for sequence in self.running:

@@ -85,9 +85,9 @@ def to_find_out(compared: Comparison) -> str:
     return part("sentences", "What to find out next", measure(compared))
 
 
-def warnings(found: Sequence[Warned], compared: Comparison) -> str:
+def warnings(result: Sequence[Warned], compared: Comparison) -> str:
     """What is wrong with the comparison, in the words of the report."""
-    text = cautions(found, compared.a, compared.b)
+    text = cautions(result, compared.a, compared.b)
     text = text or ("Nothing speaks against comparing these two.",)
     return part("sentences", "Before you rely on it", text)
 
@@ -118,20 +118,19 @@ def break_even_picture(compared: Comparison, path: str) -> Picture:
         for option in options
     }
 
-    def said(value: float) -> str:
+    def worth(value: float) -> str:
         return quantity(path, value, scenario)
 
     cheaper = [label(option, article=True) for option in result.cheaper]
     if result.values:
-        at = " and at ".join(said(value) for value in result.values)
+        at = " and at ".join(worth(value) for value in result.values)
         words = (
-            f"Both cost the same at {at}; below {said(result.values[0])} {cheaper[0]} is cheaper"
+            f"Both cost the same at {at}; below {worth(result.values[0])} {cheaper[0]} is cheaper"
         )
     else:
-        words = (
-            f"{cheaper[0]} is cheaper at every value from {said(result.low)} to {said(result.high)}"
-        )
-    caption = f"{named(path)}. {words[0].upper()}{words[1:]}. Now it is {said(now)}."
+        ends = f"{worth(result.low)} to {worth(result.high)}"
+        words = f"{cheaper[0]} is cheaper at every value from {ends}"
+    caption = f"{named(path)}. {words[0].upper()}{words[1:]}. Now it is {worth(now)}."
     x_label = f"{named(path)}{_per_cent(path) or ', ' + scenario.inputs[path].unit}"
     per = f"{scenario.currency} a {PER[scenario.kind]}"
     size = _size(path)
@@ -139,12 +138,12 @@ def break_even_picture(compared: Comparison, path: str) -> Picture:
     return draw.break_even(list(x * size), curves, crossings, now * size, x_label, per, caption)
 
 
-def _around(now: float, found: BreakEven) -> np.ndarray:
+def _around(now: float, result: BreakEven) -> np.ndarray:
     """Values from a third of the present one, or of the lowest crossing, to three times it, or the
     highest, within what was searched.
     """
-    near = [item for item in (now, *found.values) if item > 0] or [found.high]
-    low, high = max(found.low, min(near) / 3), min(found.high, max(near) * 3)
+    near = [item for item in (now, *result.values) if item > 0] or [result.high]
+    low, high = max(result.low, min(near) / 3), min(result.high, max(near) * 3)
     space = np.geomspace if low > 0 else np.linspace
     return np.clip(space(low, high, CURVE_POINTS), low, high)
 

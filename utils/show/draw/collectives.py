@@ -15,10 +15,10 @@ _STYLES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _BYTES = {1e3: "kB", 1e6: "MB", 1e9: "GB"}
 
 
-def said_bytes(size: float) -> str:
+def size_label(size: float) -> str:
     """A size in the unit that fits.
 
-    >>> said_bytes(999.0)
+    >>> size_label(999.0)
     '999 B'
     """
     for unit, name in reversed(_BYTES.items()):
@@ -57,7 +57,7 @@ def collective_times(
             axes.plot(sizes, limit, color=color, linewidth=0.8, linestyle=(0, (1, 2)))
         axes.plot(
             at, 2 * per_byte * at, MARKERS[i], color=color, markersize=9, markeredgecolor="black",
-            label=f"{name}: {said_bytes(at)}",
+            label=f"{name}: {size_label(at)}",
         )  # fmt: skip
     axes.plot([], [], color="0.4", linewidth=0.8, linestyle=(0, (1, 2)),
               label="latency alone, bandwidth alone")  # fmt: skip

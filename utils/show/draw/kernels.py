@@ -163,8 +163,8 @@ def occupancy(profile: "Profile", caption: str = "") -> Picture:
             f"{region.upper()} holds at most {max(levels, default=0):.3g} of "
             f"{limit / scale:g} {unit}"
         )
-    words_said = "Memory over time: " + "; ".join(words) + "."
-    return finished(figure, caption or words_said, diagram=True)
+    alternative = "Memory over time: " + "; ".join(words) + "."
+    return finished(figure, caption or alternative, diagram=True)
 
 
 def hbm_loads(
@@ -220,8 +220,8 @@ def hbm_loads(
         + ", ".join(f"{_often(loads[kernel, name].mean)} by {kernel}" for kernel in profiles)
         for name in names
     )
-    words_said = f"How often each part of an argument is loaded. {text}."
-    return finished(figure, caption or words_said, diagram=True)
+    alternative = f"How often each part of an argument is loaded. {text}."
+    return finished(figure, caption or alternative, diagram=True)
 
 
 def _often(times: float) -> str:
@@ -285,5 +285,5 @@ def kernel_roofline(
     text = "; ".join(
         f"{name} {share:.0%} of {min(1.0, x / ridge):.0%}" for name, (x, share) in places.items()
     )
-    words_said = f"Estimated rates, and what the roof allows, in shares of the peak: {text}."
-    return finished(figure, caption or words_said, diagram=True)
+    alternative = f"Estimated rates, and what the roof allows, in shares of the peak: {text}."
+    return finished(figure, caption or alternative, diagram=True)

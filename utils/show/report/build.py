@@ -148,7 +148,7 @@ def outside(compared: Comparison) -> str:
     )
 
 
-def cautions(found: Sequence[Warned], a: str, b: str) -> tuple[str, ...]:
+def cautions(result: Sequence[Warned], a: str, b: str) -> tuple[str, ...]:
     """Warnings as sentences: what holds for both options is said once, claims of vendors are
     listed in one, and options have the names that a reader knows.
 
@@ -156,9 +156,9 @@ def cautions(found: Sequence[Warned], a: str, b: str) -> tuple[str, ...]:
     ...     " old"), Warned("date", "gpu is of May")], "gpu", "tpu")
     ('The price of either option is old.', 'The GPU is of May.')
     """
-    claimed = [named(path) for item in found if item.kind == CLAIM for path in item.paths]
+    claimed = [named(path) for item in result if item.kind == CLAIM for path in item.paths]
     claimed = [name if ":" in name else name[0].lower() + name[1:] for name in claimed]
-    texts = [item.text for item in found if item.kind != CLAIM]
+    texts = [item.text for item in result if item.kind != CLAIM]
     swapped = {_with(text, {a: b, b: a}) for text in texts}
     either = {a: "either option", b: "either option"}
     known = {**PURCHASES, **{option: label(option, article=True) for option in (a, b)}}

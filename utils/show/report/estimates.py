@@ -124,11 +124,11 @@ def break_evens(compared: Comparison, swings: Sequence[Swing]) -> tuple[str, ...
     )
 
 
-def _crossing(scenario: Scenario, found: BreakEven) -> str:
-    now = quantity(found.path, scenario.inputs[found.path].value, scenario)
-    at = [quantity(found.path, value, scenario) for value in found.values]
-    names = [label(option, article=True) for option in found.cheaper]
-    about = f"{named(found.path)} (best guess {now})"
+def _crossing(scenario: Scenario, result: BreakEven) -> str:
+    now = quantity(result.path, scenario.inputs[result.path].value, scenario)
+    at = [quantity(result.path, value, scenario) for value in result.values]
+    names = [label(option, article=True) for option in result.cheaper]
+    about = f"{named(result.path)} (best guess {now})"
     if len(at) == 1:
         return f"{about}: below {at[0]} {names[0]} costs less, above it {names[1]}."
     more = f" and {len(at) - 3} more values" if len(at) > 3 else ""
@@ -183,20 +183,20 @@ def lines(compared: Comparison) -> Table:
     )
 
 
-def given(scenario: Scenario, path: str, each: Input) -> Given:
+def given(scenario: Scenario, path: str, item: Input) -> Given:
     """One input with its source as a reader finds it."""
-    page = address = each.source
-    if each.source in figures():
-        quoted = figure(each.source)
+    page = address = item.source
+    if item.source in figures():
+        quoted = figure(item.source)
         page, address = quoted.page, quoted.source
     # Nothing but a page becomes a link: an address may come from whoever wrote the scenario.
     is_page = address.startswith(("https://", "http://"))
     return Given(
         path=path,
-        input=each,
+        input=item,
         name=named(path),
-        value=quantity(path, each.value, scenario),
-        believed=believed(path, each, scenario),
+        value=quantity(path, item.value, scenario),
+        believed=believed(path, item, scenario),
         page=page if is_page else "",
         address=address if is_page else "",
     )

@@ -31,11 +31,11 @@ def to_csv(report: Report) -> str:
     )
 
 
-def input_row(path: str, each: Input) -> Row:
+def input_row(path: str, item: Input) -> Row:
     """One input of the model."""
     option, _, name = path.rpartition(".")
-    return ("input", option, name, each.value, each.low, each.high, each.unit, each.status,
-            each.source, each.date or "", each.note)  # fmt: skip
+    return ("input", option, name, item.value, item.low, item.high, item.unit, item.status,
+            item.source, item.date or "", item.note)  # fmt: skip
 
 
 def cost_row(option: str, name: str, amount: float, unit: str, about: str) -> Row:

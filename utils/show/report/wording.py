@@ -170,18 +170,18 @@ def quantity(path: str, value: float, scenario: Scenario) -> str:
     return f"{shown} {counted + 's' * (value != 1) if counted else first}{rates}"
 
 
-def believed(path: str, each: Input, scenario: Scenario) -> str:
+def believed(path: str, item: Input, scenario: Scenario) -> str:
     """The believed range of an input in words; what both ends share is said once."""
-    if each.low == each.high:
+    if item.low == item.high:
         return "fixed"
-    low = quantity(path, each.low, scenario).split(" ")
-    high = quantity(path, each.high, scenario).split(" ")
+    low = quantity(path, item.low, scenario).split(" ")
+    high = quantity(path, item.high, scenario).split(" ")
     if low[0] == high[0]:  # the currency
         high = high[1:]
     same = [a.rstrip("s") == b.rstrip("s") for a, b in zip(low[::-1], high[::-1], strict=False)]
     shared = same.index(False) if False in same else len(same)
     low = low[: len(low) - shared]
-    return f"{'0' if each.low == 0 else ' '.join(low)} to {' '.join(high)}"
+    return f"{'0' if item.low == 0 else ' '.join(low)} to {' '.join(high)}"
 
 
 def sentence(text: str) -> str:

@@ -21,9 +21,9 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 class CheckpointError(RuntimeError):
     """A checkpoint cannot be used. `path` is its file, `found` what is wrong with it."""
 
-    def __init__(self, path: Path, found: str, do: str) -> None:
-        super().__init__(f"{path.name} {found}: {do}")
-        self.path, self.found = path, found
+    def __init__(self, path: Path, result: str, do: str) -> None:
+        super().__init__(f"{path.name} {result}: {do}")
+        self.path, self.found = path, result
 
 
 class Torn(CheckpointError):

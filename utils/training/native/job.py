@@ -224,20 +224,20 @@ def train(where: Layout, job: Job, device: str = "cpu") -> Trained:
     sent: list[int] = []
     if where.parallelism == "ddp":
         _observe_buckets(model, sent)
-    found = _steps(model, inner, job, device, mine, sent)
+    result = _steps(model, inner, job, device, mine, sent)
     off = {
-        "outputs": _off(found["outputs"], expected["outputs"][mine]),
-        "gradients": _farthest(found["gradients"], expected["gradients"]),
+        "outputs": _off(result["outputs"], expected["outputs"][mine]),
+        "gradients": _farthest(result["gradients"], expected["gradients"]),
         "updates": _farthest(
-            {name: value - start[name] for name, value in found["weights"].items()},
+            {name: value - start[name] for name, value in result["weights"].items()},
             {name: value - start[name] for name, value in expected["weights"].items()},
         ),
     }
     return Trained(
         dist.get_rank(),
-        totals(found["first"]),
-        totals(found["events"]),
-        found["events"],
+        totals(result["first"]),
+        totals(result["events"]),
+        result["events"],
         sent,
         sum(_local(one).nbytes for one in inner.parameters()),
         off,

@@ -118,7 +118,7 @@ def _diagnosis(step: Callable[..., Any], batches: list[Any], warmup: int) -> Dia
             causes += [
                 Cause(number, f.kind, f.what, str(f.where or ""), f.advice)
                 for f in result
-                if f.kind not in _ONCE or not _said(causes, f)
+                if f.kind not in _ONCE or not _reported(causes, f)
             ]
         traces.append(trace)
     if not any(item.executions for item in steps):
@@ -129,7 +129,7 @@ def _diagnosis(step: Callable[..., Any], batches: list[Any], warmup: int) -> Dia
 _ONCE = ("read", "fallback")
 
 
-def _said(causes: list[Cause], finding: Finding) -> bool:
+def _reported(causes: list[Cause], finding: Finding) -> bool:
     return any((c.kind, c.where) == (finding.kind, str(finding.where or "")) for c in causes)
 
 

@@ -176,13 +176,13 @@ def _end(process: subprocess.Popen, mark: str) -> None:
 
 
 def _marked(mark: str) -> list[int]:
-    found = []
+    results = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             with contextlib.suppress(OSError):
                 variables = Path("/proc", entry, "environ").read_bytes().split(b"\0")
-                found += [int(entry)] if mark.encode() in variables else []
-    return found
+                results += [int(entry)] if mark.encode() in variables else []
+    return results
 
 
 def _family(pid: int) -> dict[int, int]:

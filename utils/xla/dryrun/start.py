@@ -216,11 +216,11 @@ def _memory(dump: Path) -> dict[str, Any] | None:
     """Of the compiled graph that needs most, in bytes."""
     from utils.xla.spmd.memory import memory  # late: its package loads torch
 
-    found = []
+    results = []
     for path in dump.glob("*-buffer-assignment.txt"):
         try:
             report = memory(path.read_text())
         except ValueError:  # a dump that was cut short
             continue
-        found.append({"peak_bytes": report.peak_bytes, **asdict(report)})
-    return max(found, key=lambda entry: entry["peak_bytes"], default=None)
+        results.append({"peak_bytes": report.peak_bytes, **asdict(report)})
+    return max(results, key=lambda entry: entry["peak_bytes"], default=None)

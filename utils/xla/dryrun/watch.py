@@ -195,7 +195,7 @@ class Watch:
         number = len(self.steps) + 1
         reads = [call for call in calls if _reads(call)]
         counts = Step(number, len(compiled), len(executed), len(reads), (), ())
-        found = [("", finding) for finding in interruptions(trace) if finding.kind == "fallback"]
+        results = [("", finding) for finding in interruptions(trace) if finding.kind == "fallback"]
         fresh = set(compiled)
         asked_before: set[str] = set()
         for graph, end, asked in ends(calls, executed):
@@ -209,11 +209,11 @@ class Watch:
                 fresh.remove(graph)
                 self.asked[graph] = asked or ended_by
                 if again:
-                    found.append((graph, Finding("reads", _READS, _last(part), _READS_ADVICE)))
+                    results.append((graph, Finding("reads", _READS, _last(part), _READS_ADVICE)))
                 elif earlier:
-                    found += [(graph, finding) for finding in reasons(earlier, part, counts)]
+                    results += [(graph, finding) for finding in reasons(earlier, part, counts)]
                 elif self.steps:
-                    found.append((graph, Finding("new", _NEW, _last(part), _NEW_ADVICE)))
+                    results.append((graph, Finding("new", _NEW, _last(part), _NEW_ADVICE)))
             if not again:
                 # The first, in which state may have come into being, and the latest.
                 earlier[1:] = [*earlier[1:], part][-_COMPARED:]
@@ -229,7 +229,7 @@ class Watch:
                 "causes": [
                     {"graph": graph, "kind": f.kind, "what": f.what}
                     | {"where": str(f.where or ""), "write": f.advice}
-                    for graph, f in found
+                    for graph, f in results
                 ],
             }
         )
@@ -345,7 +345,7 @@ def unsupported(call: Call) -> list[tuple[str, str, str]]:
     specs = [*call.tensors, *call.results]
     dtypes = {str(s.dtype).removeprefix("torch.") for s in specs if s.device == "xla"}
     listed = _published()
-    found = [
+    matches = [
         (f"dtype {name}: {entry['what']}", entry["code"], entry["source"])
         for name, entry in listed["dtypes"].items()
         if name in dtypes
@@ -354,8 +354,8 @@ def unsupported(call: Call) -> list[tuple[str, str, str]]:
     for entry in listed["operators"]:
         if call.name in entry["names"] and (not entry["dtypes"] or given in entry["dtypes"]):
             of = f" of {given}" if entry["dtypes"] else ""
-            found.append((f"{call.name}{of}: {entry['what']}", entry["code"], entry["source"]))
-    return found
+            matches.append((f"{call.name}{of}: {entry['what']}", entry["code"], entry["source"]))
+    return matches
 
 
 @functools.cache

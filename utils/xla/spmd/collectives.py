@@ -86,7 +86,7 @@ def collectives(compiled_text: str) -> tuple[Collective, ...]:
     return tuple(_in_computation(module.computations[module.entry], module, everybody, 1))
 
 
-def totals(found: Iterable[Collective]) -> dict[str, tuple[int, float]]:
+def totals(result: Iterable[Collective]) -> dict[str, tuple[int, float]]:
     """Number of runs and bytes of the results on one device, by kind, in the order of KINDS.
 
     >>> one = Collective("all-reduce", (Array("f32", (8,)),), 32, ((0, 1),), times=3)
@@ -94,7 +94,7 @@ def totals(found: Iterable[Collective]) -> dict[str, tuple[int, float]]:
     {'all-reduce': (3, 96.0)}
     """
     summed: dict[str, tuple[int, float]] = {}
-    for item in sorted(found, key=lambda one: KINDS.index(one.kind)):
+    for item in sorted(result, key=lambda one: KINDS.index(one.kind)):
         number, size = summed.get(item.kind, (0, 0.0))
         summed[item.kind] = number + item.times, size + item.times * item.bytes
     return summed

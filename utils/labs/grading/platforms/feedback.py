@@ -100,8 +100,8 @@ def release(
             own = folder / record.slug
         own.mkdir(parents=True, exist_ok=True)
         taken = late.get(record.slug, Late())
-        told = replace(record, notes=(*record.notes, *_about(student, taken)))
-        page = report.student_page(results.lab, replace(student, record=told))
+        message = replace(record, notes=(*record.notes, *_about(student, taken)))
+        page = report.student_page(results.lab, replace(student, record=message))
         (own / names[0]).write_text(page, encoding="utf-8")
         if notebook := annotated(results, student, taken):
             (own / names[1]).write_text(_text(notebook), encoding="utf-8")

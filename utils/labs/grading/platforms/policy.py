@@ -101,8 +101,8 @@ def read_times(path: Path) -> dict[str, str]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.DictReader(file)
         if not {"student", "submitted"} <= set(rows.fieldnames or ()):
-            found = ", ".join(rows.fieldnames or ())
-            raise ValueError(f"{path} needs the columns student and submitted; it has {found}")
+            result = ", ".join(rows.fieldnames or ())
+            raise ValueError(f"{path} needs the columns student and submitted; it has {result}")
         return {same(row["student"] or ""): row["submitted"] or "" for row in rows}
 
 

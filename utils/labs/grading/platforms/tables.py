@@ -165,13 +165,13 @@ def column_for(table: Table, known: Format, lab: str, wanted: str = "") -> str:
     if wanted in table.header:
         return wanted
     if text:
-        found = [name for name in (table.header if wanted else columns) if text in name]
+        match = [name for name in (table.header if wanted else columns) if text in name]
     else:
-        found = [n for n in columns if re.search(rf"\blab[\s_-]*0*{number}\b", n, re.IGNORECASE)]
-    if len(found) == 1:
-        return found[0]
+        match = [n for n in columns if re.search(rf"\blab[\s_-]*0*{number}\b", n, re.IGNORECASE)]
+    if len(match) == 1:
+        return match[0]
     raise ValueError(
-        f"{len(found)} columns fit {text or lab}: say which takes the points with --column, one of"
+        f"{len(match)} columns fit {text or lab}: say which takes the points with --column, one of"
         f" {', '.join(columns) or ', '.join(table.header)}"
     )
 
@@ -179,14 +179,14 @@ def column_for(table: Table, known: Format, lab: str, wanted: str = "") -> str:
 def times(table: Table, known: Format) -> dict[str, str]:
     """Times of submission that the table tells, by id; those in another language are left out."""
     column, pattern = known.submitted
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for row in table.rows if column else ():
         try:
             time = datetime.strptime(table.get(row, column), pattern)
         except ValueError:
             continue
-        found[same(_id_in(table.get(row, known.id)))] = time.isoformat()
-    return found
+        results[same(_id_in(table.get(row, known.id)))] = time.isoformat()
+    return results
 
 
 def fill(
@@ -257,18 +257,18 @@ def _owners(
         if platform == "gradescope":
             identity = downloads.submission_number(record.entry)
         if identity and same(identity) in by_id:
-            found = by_id[same(identity)]
+            results = by_id[same(identity)]
         elif came_from == platform != "gradescope":
-            found = []  # the platform knows this student by an id that the table does not have
+            results = []  # the platform knows this student by an id that the table does not have
         else:
-            found = _found_by_name(record, came_from, by_name)
-        if found:
-            owners[record.slug] = found
+            results = _rows_by_name(record, came_from, by_name)
+        if results:
+            owners[record.slug] = results
     claims = Counter(k for own in owners.values() for k in own)
     return {slug: own for slug, own in owners.items() if all(claims[k] == 1 for k in own)}
 
 
-def _found_by_name(record: Record, came_from: str, by_name: Mapping[str, set[int]]) -> list[int]:
+def _rows_by_name(record: Record, came_from: str, by_name: Mapping[str, set[int]]) -> list[int]:
     # Numbers of Canvas and Moodle mean something else anywhere else.
     ids = record.id.split() if came_from not in ("canvas", "moodle") else []
     for names in (ids, record.student.split(" & ")):

@@ -79,10 +79,10 @@ def gather_rows(table, ids):
     rows, size = ids.shape[0], table.shape[1]
     out = nl.ndarray((rows, size), dtype=table.dtype, buffer=nl.shared_hbm)
     for row in range(0, rows, ROWS):
-        numbers, found = load(ids[nl.ds(row, ROWS), :]), tile((ROWS, size), table.dtype)
+        numbers, result = load(ids[nl.ds(row, ROWS), :]), tile((ROWS, size), table.dtype)
         source = table.ap([[size, ROWS], [1, size]], vector_offset=numbers, indirect_dim=0)
-        nisa.dma_copy(dst=found, src=source)
-        nisa.dma_copy(dst=out[nl.ds(row, ROWS), :], src=found)
+        nisa.dma_copy(dst=result, src=source)
+        nisa.dma_copy(dst=out[nl.ds(row, ROWS), :], src=result)
     return out
 
 

@@ -241,11 +241,11 @@ def _small(use: Use, src: Tensor, what: str) -> None:
         )
 
 
-def _gathering(use: Use, src: Tensor, found: Indirect) -> None:
+def _gathering(use: Use, src: Tensor, outcome: Indirect) -> None:
     what = "a src found at run time"
     needs_hardware_generator(use, what)
     _small(use, src, what)
-    index, rows = found.tile, src.shape[0]
+    index, rows = outcome.tile, src.shape[0]
     good = src.buffer in HBM and rows % DGE_ROWS == 0
     good = good and (src.ndim < 4 or 1 in src.shape[1:3])
     if index is not None:

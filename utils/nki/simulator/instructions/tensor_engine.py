@@ -355,8 +355,8 @@ def nc_matmul(
         add_product(dst, np.matmul(a.T, b), accumulate)
 
 
-def _no_ones(name: str, found: np.ndarray) -> Exception:
-    value = found[(found != 0) & (found != 1)][0]
+def _no_ones(name: str, outcome: np.ndarray) -> Exception:
+    value = outcome[(outcome != 0) & (outcome != 1)][0]
     return refuse(
         f"nc_matmul: is_{name}_onezero=True, and {name} holds {value:g}.",
         "the array leaves out passes that only other numbers than 0 and 1 need.",

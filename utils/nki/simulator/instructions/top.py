@@ -73,10 +73,10 @@ def find(data: np.ndarray, values: np.ndarray, order: range) -> np.ndarray:
     return match_
 
 
-def put_positions(dst, found: np.ndarray) -> None:
+def put_positions(dst, value: np.ndarray) -> None:
     """Write positions; all bits are ones where a value was not found."""
     limit = np.iinfo(dst.dtype.numpy).max
-    dst.put_raw(np.where(found < 0, limit, found).astype(dst.dtype.numpy))
+    dst.put_raw(np.where(value < 0, limit, value).astype(dst.dtype.numpy))
 
 
 @instruction(

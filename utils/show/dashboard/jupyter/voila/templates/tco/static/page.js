@@ -6,7 +6,7 @@
 window.voila_heartbeat = () => {};
 window.display_cells = () => {};
 
-// A connection that stays lost is said: what is typed would have no effect.
+// A connection that stays lost is reported: what is typed would have no effect.
 const FOUND_AGAIN_MS = 3000;
 let connections = 0;
 window.WebSocket = class extends WebSocket {
@@ -111,9 +111,9 @@ function refresh() {
     group.dataset.seen = "";
     close(group, narrow.matches);
   }
-  for (const said of document.querySelectorAll(".tco-headline:not([role]), .tco-notice:not([role]), .tco-file:not([role])")) {
-    said.setAttribute("role", "status");
-    said.setAttribute("aria-live", "polite");
+  for (const status of document.querySelectorAll(".tco-headline:not([role]), .tco-notice:not([role]), .tco-file:not([role])")) {
+    status.setAttribute("role", "status");
+    status.setAttribute("aria-live", "polite");
   }
 }
 
