@@ -15,6 +15,7 @@ from utils.cli.site import building, reading, sources
 from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.course.glossary import glossary
+from utils.facts.errors import errors
 from utils.facts.ledger import claims
 
 MOST_BYTES = 1_500_000
@@ -36,6 +37,8 @@ def test_every_notebook_rule_claim_and_term_has_its_place(site: Path) -> None:
     assert all((site / "tools" / "rules" / f"{rule}.html").is_file() for rule in RULES)
     ledger = (site / "claims.html").read_text()
     assert all(f">{claim.id}<" in ledger for claim in claims())
+    codes = (site / "error_codes.html").read_text()
+    assert all(f">{part}<" in codes for code in errors() for part in code.split())
     assert (site / "glossary.html").read_text().count("<dt") == len(glossary())
 
 
@@ -131,7 +134,7 @@ def test_readers_search_filter_and_read_on_a_phone_in_both_themes(address: str) 
         # Of the pages that have one layout, each theme is asked about others.
         for scheme, names in {
             "light": ("index", "notebooks/03_lazy_tensors", "tools/rules/cuda-move"),
-            "dark": ("claims", "notebooks/03_lazy_tensors"),
+            "dark": ("claims", "error_codes", "notebooks/03_lazy_tensors"),
         }.items():
             phone = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
             for name in names:

@@ -1,7 +1,7 @@
 """The pages of the site, as the Markdown and the notebooks that Sphinx reads.
 
 A page is written by hand in `guide/`, copied from where it lives (lessons, labs, the changelog), or
-made from data (tracks, claims, rules of the audit, instructions of NKI, glossary).
+made from data (tracks, claims, error codes, rules of the audit, instructions of NKI, glossary).
 """
 
 import json
@@ -15,6 +15,7 @@ from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.course.glossary import glossary
 from utils.course.shown import markdown
+from utils.facts.errors import errors
 from utils.facts.ledger import ARTICLES, AS_OF, VERDICTS, claims
 
 HERE = Path(__file__).parent
@@ -65,7 +66,9 @@ def write(folder: Path, root: Path = ROOT) -> None:
         "How to": [f"guide/{name}" for name in GUIDE],
         "Lessons": [_page(lesson.path, root) for lesson in lessons],
         "Labs": [_page(lab.path, root) for lab in labs],
-        "Looked up": [*(_page(page.path, root) for page in pages), "claims", "glossary"],
+        "Looked up": [
+            *(_page(page.path, root) for page in pages), "claims", "error_codes", "glossary",
+        ],
         "Tools": ["tools/audit", "tools/rules/index", "tools/nki", "tools/nki_reference"],
         "The project": [
             "guide/platforms_of_classes", "guide/cluster", "contributing", "changelog",
@@ -108,6 +111,7 @@ def _write_made(folder: Path, root: Path) -> None:
         file.write(_toctree("Rules", [name for name in rules if name != "index"]))
     made = {
         "claims.md": _claims(),
+        "error_codes.md": _error_codes(root),
         "glossary.md": _glossary(),
         "tools/nki_reference.md": reference.page(),
     }
@@ -138,6 +142,35 @@ def _claims() -> str:
         *(f"- **{verdict}**: {meaning}" for verdict, meaning in VERDICTS.items()),
         "",
         markdown(("Id", "Topic", "Verdict", "Claim", "What the evidence says", "Source"), rows),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _error_codes(root: Path) -> str:
+    lessons = {lesson.number: _page(lesson.path, root) for lesson in catalog.lessons(root)}
+    rows = []
+    for error in errors().values():
+        page = lessons.get(error.lesson)
+        rows.append(
+            (
+                f"`{error.code}`" + (f" ({error.number})" if error.number else ""),
+                "<br>".join(f"`{message}`" for message in error.messages) or "-",
+                error.cause,
+                error.action,
+                f"[{error.lesson}]({page}.ipynb)" if page else "-",
+                f"[{error.date}]({error.source})",
+            )
+        )
+    lines = [
+        "# Error codes of Neuron",
+        "",
+        "What the compiler, the runtime, containers and the profiler say when something fails."
+        " Messages are quoted from AWS's documentation"
+        " ([CC BY-SA 4.0](https://creativecommons.org/licenses/by-sa/4.0/)); `…` stands for what"
+        " differs. `python3 course.py symptoms < run.log` finds the entries of a log.",
+        "",
+        markdown(("Code", "Message", "Cause", "What to do", "Lesson", "Source"), rows),
         "",
     ]
     return "\n".join(lines)
