@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The course's launcher: makes its environment beside this file, then runs one of its commands.
 
-It needs Python 3.11 to 3.13 with pip on Linux x86-64, and nothing else; any Python from 3.6 on
+It needs Python 3.11 to 3.13 with pip, on Linux or macOS, and nothing else; any Python from 3.6 on
 can read it and say what is missing. A command is a file in utils/cli/commands/: its first line is
 the help line, and NEEDS says what must be installed before it runs: "nothing", "learner", or (the
 default) "everything".

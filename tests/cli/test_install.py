@@ -26,12 +26,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 GOOD = platforms.Machine("Linux", "x86_64", (2, 36), "CPython", (3, 11), False, True)
 REFUSED = [
-    ({"system": "Darwin", "processor": "arm64", "glibc": (0, 0)}, "macOS", "SageMaker Studio"),
+    ({"system": "Darwin", "glibc": (0, 0)}, "macOS on x86_64", "SageMaker Studio"),
     ({"system": "Windows", "processor": "AMD64", "glibc": (0, 0)}, "Windows", "wsl --install"),
     ({"system": "CYGWIN_NT-10.0", "glibc": (0, 0)}, "Windows", "wsl --install"),
     ({"system": "FreeBSD"}, "FreeBSD", "container"),
     ({"system": ""}, "an unknown system", "container"),
-    ({"processor": "aarch64"}, "Linux on aarch64", "x86-64 machine"),
+    ({"processor": "riscv64"}, "Linux on riscv64", "x86-64 machine"),
+    ({"processor": "aarch64", "glibc": (2, 17)}, "glibc 2.17", "Debian 12"),
     ({"processor": "x86_64 with a 32-bit Python"}, "32-bit", "x86-64 machine"),
     ({"glibc": (0, 0)}, "without glibc", "Debian 12"),
     ({"glibc": (2, 27)}, "glibc 2.27", "Debian 12"),
@@ -47,6 +48,14 @@ REFUSED = [
 @pytest.mark.parametrize("minor", [11, 12, 13])
 def test_linux_on_x86_64_with_a_fitting_python_may(minor):
     assert platforms.problem(GOOD._replace(python=(3, minor), glibc=(2, 28))) == ""
+
+
+@pytest.mark.parametrize(("system", "processor"), [("Linux", "aarch64"), ("Darwin", "arm64")])
+def test_machines_without_torch_xla_may_too(system, processor):
+    glibc = (2, 28) if system == "Linux" else (0, 0)
+    machine = GOOD._replace(system=system, processor=processor, glibc=glibc)
+    assert platforms.problem(machine) == ""
+    assert "CPython 3.10" in platforms.problem(machine._replace(python=(3, 10)))
 
 
 @pytest.mark.parametrize(("change", "expected", "way"), REFUSED, ids=[r[1] for r in REFUSED])
@@ -368,6 +377,20 @@ def test_another_python_makes_it_again_and_the_choice_stays(home, messages):
     assert ensure(home, messages).choice == "full"
     assert messages[0].startswith("Making the environment again")
     assert "triton" in installed(home)
+
+
+def test_where_torch_xla_has_no_build_all_else_is_installed(home, messages, monkeypatch):
+    monkeypatch.setattr(install, "has_xla", lambda: False)
+    tried = []
+    monkeypatch.setattr(install.Steps, "python_runs", lambda self, code: not tried.append(code))
+    record = ensure(home, messages)
+    assert tried == [install.TRIAL_OF_TORCH]
+    assert (
+        messages[0]
+        == "Installing torch and JupyterLab (300 MB to download, once, less what is here already)."
+    )
+    assert record.stand_ins == {} and ensure(home, messages) == record
+    assert {"torch", "numpy"} <= installed(home)  # uv reads the markers of the others
 
 
 def test_full_and_back(home, messages):

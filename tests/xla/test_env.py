@@ -42,6 +42,30 @@ def test_a_device_that_was_chosen_is_kept(monkeypatch):
     assert env.os.environ["PJRT_DEVICE"] == "NEURON"
 
 
+@pytest.mark.parametrize(
+    ("notebook", "line"),
+    [("03_lazy_tensors", "[FAIL]"), ("00_start_here", "[--]"), ("09_nki_basics", "[--]")],
+)
+def test_without_torch_xla_the_first_cell_says_what_runs_and_stops_the_rest(
+    notebook, line, monkeypatch, capsys
+):
+    monkeypatch.setattr("platform.machine", lambda: "arm64")
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    path = env.ROOT / "notebooks" / f"{notebook}.ipynb"
+    monkeypatch.setenv("JPY_SESSION_NAME", str(path))
+    if line == "[FAIL]":
+        with pytest.raises(env.NotReady, match="says where this runs"):
+            env.report()
+    else:
+        env.report()
+    out = capsys.readouterr().out
+    (report,) = (row for row in out.splitlines() if " torch-xla " in row)
+    assert report.startswith(line) and "no build for macOS on arm64" in report
+    assert "lessons and labs 09, 10, 13, 14, the pages claims.ipynb, puzzles.ipynb" in report
+    monkeypatch.delenv("JPY_SESSION_NAME")  # nothing is stopped where no server names a notebook
+    assert all(component.ok is not False for component in env.check())
+
+
 def test_a_read_only_course_says_that_progress_is_not_kept(monkeypatch):
     monkeypatch.setattr(env.os, "access", lambda *_: False)
     line = env._progress()

@@ -18,6 +18,10 @@ BUILDS = {
     "cpu": "the official CPU wheel of torch, from PyTorch's own server",
 }
 
+PLAIN = "plain"
+"""The build where torch-xla has none, which nobody chooses: the torch of the package index, which
+has no GPU libraries for these machines, and all packages whose markers hold there."""
+
 # torch's own library for the CPU really calls these three.
 KEPT = ("nvidia-cuda-cupti-cu12", "nvidia-cuda-runtime-cu12", "nvidia-cufile-cu12")
 
@@ -43,12 +47,16 @@ def driver(root: Path = Path("/")) -> str:
     return "libcuda.so.1"
 
 
-def chosen(wanted: str, driver: str) -> str:
+def chosen(wanted: str, driver: str, xla: bool = True) -> str:
     """The build to install: stand-ins never go where a driver could make torch call them.
+
+    xla: whether torch-xla has a build for this machine.
 
     >>> chosen("slim", "/dev/nvidiactl"), chosen("slim", ""), chosen("cpu", "/dev/neuron0")
     ('full', 'slim', 'cpu')
     """
+    if not xla:
+        return PLAIN
     return "full" if wanted == "slim" and driver else wanted
 
 
@@ -60,7 +68,7 @@ def left_out(build: str, names: Iterable[str]) -> set[str]:
     >>> sorted(left_out("cpu", ["torch", "triton", "numpy"]))
     ['torch', 'triton']
     """
-    if build == "full":
+    if build in ("full", PLAIN):
         return set()
     gpu = {name for name in names if name.startswith("nvidia-") or name == "triton"}
     return gpu - set(KEPT) if build == "slim" else gpu | {"torch"}

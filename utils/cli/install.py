@@ -27,12 +27,13 @@ from os import W_OK, access
 from utils.cli import builds, standins
 from utils.cli.home import Home, Record, SetupError, environment, read_record, works, write_record
 from utils.cli.installers import Say, Uv, system_packages
+from utils.xla.defaults import has_xla
 
 __all__ = ["Home", "SetupError", "ensure", "environment", "system_packages"]
 
 # Measured with Python 3.11: what an empty environment downloads, and what it then occupies.
-DOWNLOAD_MB = {"slim": 1100, "full": 4400, "cpu": 540, "tests": 100}
-DISK_MB = {"slim": 2850, "full": 7950, "cpu": 2150, "tests": 450}
+DOWNLOAD_MB = {"slim": 1100, "full": 4400, "cpu": 540, builds.PLAIN: 300, "tests": 100}
+DISK_MB = {"slim": 2850, "full": 7950, "cpu": 2150, builds.PLAIN: 1200, "tests": 450}
 
 # What the course needs of the pair: that both load, and that a graph is compiled and run.
 TRIAL = """
@@ -40,6 +41,7 @@ import torch, torch_xla
 ones = torch.ones(2, 2, device="xla")
 assert (ones @ ones).sum().item() == 8
 """
+TRIAL_OF_TORCH = "import torch; assert torch.ones(2, 2).sum().item() == 4"
 
 
 def ensure(home: Home, needs: str, say: Say, *, choice: str = "", recheck: bool = False) -> Record:
@@ -53,7 +55,7 @@ def ensure(home: Home, needs: str, say: Say, *, choice: str = "", recheck: bool 
     before = read_record(home)
     choice = choice or before.choice
     driver = builds.driver()
-    build = builds.chosen(choice, driver)
+    build = builds.chosen(choice, driver, has_xla())
     if is_complete(home, before, needs, build) and not recheck:
         untouchable = not access(home.venv, W_OK) or not home.uv.exists()
         if untouchable or Uv(home, say, 0).audit(builds.selection(home.lock(needs), build)):
@@ -70,6 +72,14 @@ def ensure(home: Home, needs: str, say: Say, *, choice: str = "", recheck: bool 
         steps.announce(build, record)
         record = steps.install(record, build)
         return steps.finish(record, build, choice, recheck)
+
+
+def _pair(build: str) -> str:
+    """
+    >>> _pair("slim"), _pair("plain")
+    ('torch, torch-xla', 'torch')
+    """
+    return "torch" if build == builds.PLAIN else "torch, torch-xla"
 
 
 def is_complete(home: Home, record: Record, needs: str, build: str) -> bool:
@@ -164,7 +174,7 @@ class Steps:
         size = still_to_come(self.home, record, self.needs, build, DOWNLOAD_MB)
         if not record.complete:
             what = f"{size} MB to download, once, less what is here already"
-            self.say(f"Installing torch, torch-xla and JupyterLab ({what}).")
+            self.say(f"Installing {_pair(build)} and JupyterLab ({what}).")
         elif size:
             self.say(f"Installing what is not there yet ({size} MB to download, once).")
         else:
@@ -217,8 +227,8 @@ class Steps:
         tried = record.complete.get("learner") == fingerprints["learner"] and not recheck
         if not tried:
             record = self.write_stand_ins(record, build)
-            self.say("Testing torch and torch-xla (10 s).")
-            if not self.python_runs(TRIAL):
+            self.say(f"Testing {_pair(build)} (10 s).")
+            if not self.python_runs(TRIAL_OF_TORCH if build == builds.PLAIN else TRIAL):
                 return self.rescue(record, build)
         complete = record.complete | fingerprints
         record = write_record(self.home, record, choice=choice, complete=complete)
@@ -228,6 +238,8 @@ class Steps:
     def write_stand_ins(self, record: Record, build: str) -> Record:
         """Write what `build` needs and remove what it does not; noted first, so that none is
         forgotten."""
+        if build == builds.PLAIN:  # nothing there asks for these libraries
+            return record
         site = self.home.site(record.python)
         soname = f"libpython{record.python}.so.1.0"
         missing = not self.python_runs(f"import ctypes; ctypes.CDLL('{soname}')")
@@ -249,8 +261,8 @@ class Steps:
             record = self.install(record, "full")
             return self.finish(record, "full", "full", recheck=True)
         raise SetupError(
-            "torch and torch-xla are installed but do not load. To see why:\n"
-            f"  {self.home.python} -c 'import torch, torch_xla'\n"
+            "The packages are installed but do not load. To see why:\n"
+            f"  {self.home.python} -c 'import {_pair(build).replace('-', '_')}'\n"
             "To install everything afresh: python3 course.py clean, then the same command again."
         )
 

@@ -15,6 +15,9 @@ from typing import NamedTuple
 OLDEST, NEWEST = (3, 11), (3, 13)
 OLDEST_GLIBC = (2, 28)
 
+# torch-xla has wheels for Linux on x86-64 only; elsewhere the course runs without it.
+PROCESSORS = {"Linux": ("x86_64", "AMD64", "aarch64"), "Darwin": ("arm64",)}
+
 ELSEWHERE = (
     "Use a Linux x86-64 machine or container, or one in the browser: SageMaker Studio or GitHub\n"
     "Codespaces. There, in the course's folder: python3 course.py start"
@@ -72,14 +75,15 @@ def problem(machine):
     """Why the course cannot run here and what to do instead; an empty string where it can run."""
     if machine.system == "Windows" or machine.system.startswith(("CYGWIN", "MSYS", "MINGW")):
         return _message("Windows", "Linux", WSL)
-    if machine.system != "Linux":
-        name = {"Darwin": "macOS"}.get(machine.system, machine.system or "an unknown system")
-        return _message(name, "Linux", ELSEWHERE)
-    if machine.processor not in ("x86_64", "AMD64"):
-        return _message("Linux on " + machine.processor, "x86-64 processors", ELSEWHERE)
-    if machine.glibc == (0, 0):
+    name = {"Darwin": "macOS"}.get(machine.system, machine.system or "an unknown system")
+    if machine.system not in PROCESSORS:
+        return _message(name, "Linux, and in part for macOS", ELSEWHERE)
+    if machine.processor not in PROCESSORS[machine.system]:
+        allowed = "x86-64 processors, and in part for Linux on ARM and macOS on Apple silicon"
+        return _message(name + " on " + machine.processor, allowed, ELSEWHERE)
+    if machine.system == "Linux" and machine.glibc == (0, 0):
         return _message("a Linux without glibc (Alpine?)", "Linux with glibc", NEWER_LINUX)
-    if machine.glibc < OLDEST_GLIBC:
+    if machine.system == "Linux" and machine.glibc < OLDEST_GLIBC:
         result = "a Linux with glibc " + _dotted(machine.glibc)
         return _message(result, "glibc 2.28 or newer", NEWER_LINUX)
     if not python_fits(machine):
@@ -93,7 +97,7 @@ def problem(machine):
 
 
 def python_fits(machine):
-    """Is this a Python for which torch-xla has a wheel?"""
+    """Is this a Python for which torch and torch-xla have wheels?"""
     ordinary = machine.implementation == "CPython" and not machine.free_threaded
     return ordinary and OLDEST <= machine.python <= NEWEST
 
@@ -111,7 +115,7 @@ def other_python():
 
 
 def _message(result, allowed, way):
-    return "This is {}. torch-xla 2.9 exists for {} only.\n{}".format(result, allowed, way)
+    return "This is {}. The course exists for {} only.\n{}".format(result, allowed, way)
 
 
 def _dotted(version):

@@ -78,7 +78,9 @@ def side_by_side(programs: int) -> dict[str, str]:
     NumPy and torch take a thread for each core. With more threads than cores each waits for one
     that does not run: a matrix product of two programs on two cores then takes five times as long.
     """
-    threads = str(max(1, len(os.sched_getaffinity(0)) // programs))
+    linux = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1
+    threads = str(max(1, cores // programs))
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     return {name: os.environ.get(name, threads) for name in names}
 

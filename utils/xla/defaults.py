@@ -6,6 +6,7 @@ Standard library only: it also runs in the Python of AWS's images.
 import ctypes
 import importlib.metadata
 import os
+import platform
 import re
 import sys
 from pathlib import Path
@@ -29,6 +30,17 @@ def set_defaults() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     _preload_libpython()
     late.install()
+
+
+def machine() -> str:
+    """What this machine is, such as "Linux on aarch64" or "macOS on arm64"."""
+    system = platform.system()
+    return f"{'macOS' if system == 'Darwin' else system} on {platform.machine()}"
+
+
+def has_xla() -> bool:
+    """Whether torch-xla has a build for this machine; all else of the course runs without."""
+    return machine() in ("Linux on x86_64", "Linux on AMD64")
 
 
 def neuron_through() -> str:

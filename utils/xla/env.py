@@ -1,16 +1,21 @@
 """The first cell of every notebook: the defaults of XLA on a CPU, and a report of what is
 installed.
 
-`report()` prints one line per component, `[OK]` or `[FAIL]` with the way to fix it. Importing this
-module does nothing.
+`report()` prints one line per component, `[OK]` or `[FAIL]` with the way to fix it. Where torch-xla
+has no build, it says which notebooks run, and stops those that do not. Importing this module does
+nothing.
 """
 
 import importlib.util
+import json
 import os
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
+from utils.course import catalog
 from utils.course.cells import cells
+from utils.xla import defaults
 from utils.xla.defaults import ROOT, installed_version, neuron_through, set_defaults
 
 __all__ = ["NO_DEVICE", "PAIR", "ROOT", "Component", "NotReady", "check", "report", "set_defaults"]
@@ -25,10 +30,12 @@ NO_DEVICE = "COURSE_NO_DEVICE"
 
 @dataclass(frozen=True)
 class Component:
-    """One line of the report: what it is, whether it works, and what was found or what to do."""
+    """One line of the report: what it is, whether it works (None: it does not, and this notebook
+    does without), and what was found or what to do.
+    """
 
     name: str
-    ok: bool
+    ok: bool | None
     text: str
 
     def __str__(self) -> str:
@@ -36,7 +43,8 @@ class Component:
         >>> print(Component("torch", False, "not installed"))
         [FAIL] torch        not installed
         """
-        return f"{'[OK]' if self.ok else '[FAIL]':6} {self.name:12} {self.text}"
+        state = {True: "[OK]", False: "[FAIL]", None: "[--]"}[self.ok]
+        return f"{state:6} {self.name:12} {self.text}"
 
 
 class NotReady(RuntimeError):
@@ -64,15 +72,50 @@ def report(devices: int | None = None) -> None:
     cells.watch()
     components = check(devices)
     print(*components, sep="\n")
-    if not all(component.ok for component in components):
-        raise NotReady("fix the lines marked [FAIL], restart the kernel, and run this cell again")
+    if any(component.ok is False for component in components):
+        fix = "fix the lines marked [FAIL], restart the kernel, and run this cell again"
+        raise NotReady(fix if defaults.has_xla() else "the line marked [FAIL] says where this runs")
 
 
 def check(devices: int | None = None) -> list[Component]:
     """The state of every component, in the order in which they depend on each other."""
     if neuron_through() == "native" and not importlib.util.find_spec("torch_xla"):
         return [_torchneuron(), _progress()]
+    if not defaults.has_xla():
+        return [_python(), _package("torch"), _no_xla(_needs()), _progress()]
     return [_python(), *map(_package, PAIR), _device(devices), _progress()]
+
+
+def without_xla() -> str:
+    """What of the course runs where torch-xla has no build, and where the rest does."""
+    plain = [
+        lesson for lesson in (*catalog.lessons(), *catalog.pages()) if "XLA" not in lesson.needs
+    ]
+    numbers = ", ".join(lesson.number for lesson in plain if lesson.number.isdigit())
+    pages = ", ".join(lesson.path.name for lesson in plain if not lesson.number.isdigit())
+    return (
+        f"no build for {defaults.machine()}. Here run the lessons and labs {numbers}, the pages"
+        f" {pages}, the audit, the NKI simulator and the cost model. For the other lessons use"
+        " GitHub Codespaces, SageMaker Studio or any x86-64 Linux; `python3 course.py export` and"
+        " `import` take your work there"
+    )
+
+
+def _no_xla(needs: str) -> Component:
+    """The line in place of torch-xla's. Lesson 00 goes on: it shows the learner's way."""
+    stops = "XLA" in needs and not needs.startswith("00")
+    return Component("torch-xla", False if stops else None, without_xla())
+
+
+def _needs() -> str:
+    """Number and needs of the notebook of this kernel, as Jupyter's server names it; "" if it does
+    not."""
+    try:
+        notebook = json.loads(Path(os.environ["JPY_SESSION_NAME"]).read_text("utf-8"))
+        course = notebook["metadata"]["course"]
+        return f"{course['number']} {course['needs']}"
+    except (KeyError, OSError, ValueError):
+        return ""
 
 
 def _torchneuron() -> Component:

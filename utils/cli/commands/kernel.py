@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -45,14 +46,15 @@ def specification(home: Home) -> dict:
 
 
 def kernel_folder(variables: Mapping[str, str]) -> Path:
-    """Where Jupyter on Linux looks for this user's kernels.
+    """Where Jupyter looks for this user's kernels, on Linux or macOS.
 
     >>> kernel_folder({"HOME": "/home/ada"}).as_posix()
     '/home/ada/.local/share/jupyter/kernels/trainium-course'
     """
     home = Path(variables.get("HOME") or Path.home())
     share = Path(variables.get("XDG_DATA_HOME") or home / ".local" / "share")
-    data = Path(variables.get("JUPYTER_DATA_DIR") or share / "jupyter")
+    own = home / "Library" / "Jupyter" if sys.platform == "darwin" else share / "jupyter"
+    data = Path(variables.get("JUPYTER_DATA_DIR") or own)
     return data / "kernels" / NAME
 
 

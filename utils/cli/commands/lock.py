@@ -6,6 +6,7 @@ itself is not kept, because it names addresses.
 """
 
 import argparse
+import re
 import tempfile
 import tomllib
 from collections.abc import Collection
@@ -29,6 +30,7 @@ def main(arguments: list[str]) -> int:
     home = Home(ROOT)
     present = "" if given.all else home.lock("everything")
     project = (ROOT / "pyproject.toml").read_text()
+    environments = tomllib.loads(project)["tool"]["uv"]["environments"]
     with install.alone(home, print) as held, tempfile.TemporaryDirectory() as folder:
         uv = Uv(home, print, held)
         uv.fetch()
@@ -41,9 +43,25 @@ def main(arguments: list[str]) -> int:
             options = ["--quiet", "--project", copy, "--locked", "--no-emit-project", "--no-header"]
             options += ["--format", "requirements.txt", "--output-file", target, *groups]
             uv("export", *options, step=f"write {name}")
-            (ROOT / name).write_text(HEADER + target.read_text())
-            print(f"Wrote {name}: {len(builds.packages(target.read_text()))} packages")
+            text = HEADER + shortened(target.read_text(), environments)
+            (ROOT / name).write_text(text)
+            print(f"Wrote {name}: {len(builds.packages(text))} packages")
     return 0
+
+
+def shortened(lock: str, environments: Collection[str]) -> str:
+    """The lock without the markers that hold in every environment of pyproject.toml.
+
+    >>> shortened("x==1 ; (a == 2) or (a == 1) \\\\", ["a == 1", "a == 2"])
+    'x==1 \\\\'
+    """
+    every = {frozenset(environment.split(" and ")) for environment in environments}
+
+    def marker(match: re.Match[str]) -> str:
+        parts = {frozenset(part.strip("()").split(" and ")) for part in match[1].split(" or ")}
+        return "" if parts == every else match[0]
+
+    return re.sub(r" ; (.*)(?= \\$)", marker, lock, flags=re.MULTILINE)
 
 
 def constrained(project: str, lock: str, free: Collection[str]) -> str:

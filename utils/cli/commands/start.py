@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from utils.course import copies
+from utils.xla.defaults import has_xla
 
 NEEDS = "learner"
 ROOT = Path(__file__).resolve().parents[3]
@@ -52,6 +53,10 @@ def main(arguments: list[str]) -> int:
     write_settings(prefix)
     bring_up_copies(ROOT)
     where = "at the address below" if "--no-browser" in arguments else "in your browser"
+    if not has_xla():
+        from utils.xla.env import without_xla  # late: it reads all notebooks
+
+        print(f"torch-xla: {without_xla()}.")
     print(f"JupyterLab shows the course {where}; Ctrl-C here, twice, stops it.", flush=True)
     command = [sys.executable, "-P", "-m", "jupyterlab", *options(ROOT, os.geteuid() == 0)]
     os.execve(sys.executable, [*command, *arguments], environment(prefix))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from utils.cli import builds, install
 from utils.cli.home import Home, SetupError, read_record
+from utils.xla import defaults
 
 NEEDS = "nothing"
 ROOT = Path(__file__).resolve().parents[3]
@@ -17,6 +18,10 @@ def main(arguments: list[str]) -> int:
     build = parser.parse_args(arguments).build
     home, driver = Home(ROOT), builds.driver()
     record = read_record(home)
+    if not defaults.has_xla():
+        raise SetupError(
+            f"for {defaults.machine()} there is one build of torch, and `start` installs it."
+        )
     if not build:
         print(describe(record.choice, driver, installed=bool(record.complete)))
         return 0
