@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -11,10 +12,11 @@ import pytest
 
 from tests.browser import launched, violations
 from utils.audit.rules import RULES
-from utils.cli.site import building, reading, sources
+from utils.cli.site import building, reading, recording, sources
 from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.course.glossary import glossary
+from utils.course.shown import Shown
 from utils.facts.errors import errors
 from utils.facts.ledger import claims
 
@@ -23,7 +25,7 @@ MOST_BYTES = 1_500_000
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return building.build(tmp_path_factory.mktemp("site") / "html")
+    return building.build(tmp_path_factory.mktemp("site") / "html", explorables="13_*")
 
 
 @pytest.fixture(scope="module")
@@ -74,13 +76,12 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
 def test_a_page_that_links_to_nothing_stops_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write(folder: Path, root: Path) -> None:
-        folder.mkdir()
+    def write(folder: Path, root: Path, recorded: object) -> None:
         (folder / "index.md").write_text("# A page\n\n[more](missing.md)\n")
 
     monkeypatch.setattr(sources, "write", write)
     with pytest.raises(building.SiteError, match="index.md:3.*missing.md"):
-        building.build(tmp_path / "html")
+        building.build(tmp_path / "html", explorables="")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -97,6 +98,34 @@ def test_results_are_folded_and_their_links_lead_to_pages() -> None:
         "text/html": html.replace("03_a.ipynb", "03_a.html"),
         "text/markdown": "[go on](../labs/lab03.html)",
     }
+
+
+def test_what_is_recorded_of_sliders_and_lists() -> None:
+    is_all, taken, rows = recording.plan({"a": (1, 12, 12), "b": ["y", "x"]})
+    assert is_all and taken == {"a": list(range(1, 13)), "b": ["y", "x"]}
+    assert len(rows) == 24 and rows[0] == {"a": 12, "b": "y"}
+    # Three sliders of six values would be 216 frames, of four 64: one at a time is recorded.
+    is_all, taken, rows = recording.plan({name: (0, 100, 50) for name in "abc"})
+    assert not is_all and taken["a"] == [0, 20, 50, 60, 80, 100]
+    assert len(rows) == 16 and rows[0] == {"a": 50, "b": 50, "c": 50}
+    assert all(sum(value != 50 for value in row.values()) == 1 for row in rows[1:])
+
+
+def test_an_explorable_that_fails_stops_the_build(tmp_path: Path) -> None:
+    cell = {"cell_type": "code", "id": recording.CELL, "metadata": {}, "source": "1 / 0"}
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [cell]}))
+    with pytest.raises(ValueError, match=r"a\.ipynb cannot be recorded: ZeroDivisionError"):
+        recording.record_all([tmp_path / "a.ipynb"], tmp_path)
+
+
+@pytest.mark.exhaustive
+def test_the_explorable_of_every_notebook_is_recorded(tmp_path: Path) -> None:
+    paths = [item.path for item in (*catalog.lessons(), *catalog.pages())]
+    recorded = recording.record_all(paths, tmp_path)
+    # The planner and all lessons have one.
+    assert set(recorded) == {item.path.stem for item in catalog.lessons()} | {"planner"}
+    assert all(2 <= page.count("data-key=") <= recording.MOST for page in recorded.values())
+    assert sum(file.stat().st_size for file in tmp_path.rglob("*.png")) < 3_000_000
 
 
 def test_terms_of_the_glossary_are_used_and_written_once() -> None:
@@ -119,7 +148,7 @@ def address(site: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def test_readers_search_filter_and_read_on_a_phone_in_both_themes(address: str) -> None:
+def test_readers_search_filter_and_read_on_a_phone_in_both_themes(site: Path, address: str) -> None:
     """One browser for all, because starting it takes longer than reading."""
     with launched() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
@@ -130,6 +159,34 @@ def test_readers_search_filter_and_read_on_a_phone_in_both_themes(address: str) 
         page.get_by_label("Show rows that contain").fill("a-001 adoption")
         page.get_by_text(f"1 of {len(claims())} rows").wait_for()
         assert page.locator("table tbody tr:visible").count() == 1
+
+        page.goto(f"{address}/notebooks/13_tco.html")
+        shown = page.locator(".explore .frames > div:visible")
+        prices = page.get_by_label("price of the instance")
+        assert "40 USD an hour at 30 %" in shown.inner_text()
+        page.get_by_label("runs that share the port").select_option("52")
+        assert "spread over 52 runs" in shown.inner_text()
+        prices.focus()
+        page.keyboard.press("End")
+        # The page has one choice at a time: the runs are one again.
+        assert prices.get_attribute("aria-valuetext") == "100"
+        assert "100 USD an hour at 30 % of the peak" in shown.inner_text()
+        assert "spread over 1 run:" in shown.inner_text()
+        image = shown.locator("img")
+        image.evaluate("image => image.decode()")
+        assert image.get_attribute("src") == "13_tco_frames/5.png"
+        assert violations(page, ".explore") == set()
+
+        def tell(a: int, b: str) -> Shown:
+            return Shown(f"{a} and {b}")
+
+        whole = recording.record(site, tell, {"a": "how <many>"}, a=(1, 3, 2), b=["x", "y"])
+        page.set_content(whole)
+        page.add_script_tag(content=(sources.HERE / "static" / "explore.js").read_text())
+        page.evaluate("document.dispatchEvent(new Event('DOMContentLoaded'))")
+        page.get_by_label("how <many>").fill("2")
+        page.get_by_label("b").select_option("y")
+        assert page.locator(".frames pre:visible").all_inner_texts() == ["3 and y"]
 
         # Of the pages that have one layout, each theme is asked about others.
         for scheme, names in {
@@ -146,6 +203,9 @@ def test_readers_search_filter_and_read_on_a_phone_in_both_themes(address: str) 
         without = browser.new_context(java_script_enabled=False).new_page()
         without.goto(f"{address}/notebooks/03_lazy_tensors.html")
         assert without.get_by_role("heading", name=re.compile("Lazy tensors")).first.is_visible()
+        without.goto(f"{address}/notebooks/13_tco.html")
+        assert without.locator(".explore .frames > div:visible").count() == 1
+        assert not without.locator(".explore .controls").is_visible()
         closed = without.locator("article details:not([open])").first
         closed.locator("summary").click()
         assert closed.or_(without.locator("article details[open]")).first.is_visible()

@@ -11,9 +11,16 @@ def main(arguments: list[str]) -> int:
 
     parser = argparse.ArgumentParser("course.py site", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("site"), help="a folder; default: site")
-    out = parser.parse_args(arguments).out.resolve()
+    parser.add_argument(
+        "--explorables",
+        default="*",
+        metavar="PATTERN",
+        help="notebooks whose sliders are recorded, ten seconds for each; default: '*', none: ''",
+    )
+    given = parser.parse_args(arguments)
+    out = given.out.resolve()
     try:
-        building.build(out)
+        building.build(out, explorables=given.explorables)
     except (OSError, ValueError) as error:
         print(f"course.py site: {error}", file=sys.stderr)
         return 1

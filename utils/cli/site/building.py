@@ -4,10 +4,12 @@ import contextlib
 import io
 import shutil
 import tempfile
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from utils.cli.site import sources
+from utils.cli.site import recording, sources
+from utils.course import catalog
 from utils.course.catalog import ROOT
 
 SETTINGS: dict[str, Any] = {
@@ -21,7 +23,9 @@ SETTINGS: dict[str, Any] = {
     "html_title": "The Trainium course",
     "html_static_path": [str(sources.HERE / "static")],
     "html_css_files": ["site.css"],
-    "html_js_files": ["filter.js"],
+    "html_js_files": ["filter.js", "explore.js"],
+    # The figures of recorded explorables.
+    "html_extra_path": ["extra"],
     "html_copy_source": False,
     "html_show_sourcelink": False,
     "html_show_sphinx": False,
@@ -36,6 +40,8 @@ REACHABLE = {
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="The course">',
     '<aside class="toc-drawer"': '<aside aria-label="This page" class="toc-drawer"',
     '<aside class="toc-drawer ': '<aside aria-label="This page" class="toc-drawer ',
+    '<a href="#" class="back-to-top ': '<nav aria-label="Top"><a href="#" class="back-to-top ',
+    "Back to top</span>\n        </a>": "Back to top</span></a></nav>",
     "<pre>": '<pre tabindex="0">',
     '<div class="table-wrapper ': '<div tabindex="0" class="table-wrapper ',
 }
@@ -49,8 +55,11 @@ class SiteError(ValueError):
     """The site cannot be built; the message says why, and what to do."""
 
 
-def build(out: Path, root: Path = ROOT) -> Path:
+def build(out: Path, root: Path = ROOT, explorables: str = "*") -> Path:
     """Build the site in `out`; an older site there is replaced when the new one is whole.
+
+    explorables: a pattern for the names of notebooks whose explorables are recorded, which takes
+    ten seconds for each; on the other pages they are not shown.
 
     Raises SiteError where `out` holds something else, and where Sphinx warns: of a link to a page
     that does not exist, for example.
@@ -65,7 +74,12 @@ def build(out: Path, root: Path = ROOT) -> Path:
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".site-") as name:
         work = Path(name)
-        sources.write(work / "source", root)
+        (extra := work / "source" / "extra").mkdir(parents=True)
+        paths = [item.path for item in (*catalog.lessons(root), *catalog.pages(root))]
+        recorded = recording.record_all(
+            [path for path in paths if fnmatch(path.stem, explorables)], extra / "notebooks"
+        )
+        sources.write(work / "source", root, recorded)
         settings = "\n".join(f"{name} = {value!r}" for name, value in SETTINGS.items())
         (work / "source" / "conf.py").write_text(settings)
         warnings = io.StringIO()

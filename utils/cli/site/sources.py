@@ -7,10 +7,12 @@ made from data (tracks, claims, error codes, rules of the audit, instructions of
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from utils.audit import rule_pages
+from utils.cli.site import recording
 from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.course.glossary import glossary
@@ -42,9 +44,12 @@ MOVED = (
 TO_NOTEBOOK = re.compile(r"""((?:href=["']|\]\()(?!https?:)[^"')]+)\.ipynb(["'#)])""")
 
 
-def write(folder: Path, root: Path = ROOT) -> None:
-    """Write every page below `folder`, which must not exist. Raises OSError, CatalogError."""
-    folder.mkdir(parents=True)
+def write(folder: Path, root: Path = ROOT, recorded: Mapping[str, str] = {}) -> None:
+    """Write every page below `folder`. Raises OSError, CatalogError.
+
+    recorded: the explorable of a notebook as HTML, by the notebook's name.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     for name in ("images", "scripts"):
         # Compiled Python would differ from build to build.
         kept = shutil.ignore_patterns("__pycache__")
@@ -53,7 +58,8 @@ def write(folder: Path, root: Path = ROOT) -> None:
     for notebook in (*lessons, *labs, *pages):
         place = folder / notebook.path.relative_to(root)
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(json.dumps(readable(catalog.read_notebook(notebook.path))))
+        explorable = recorded.get(notebook.path.stem, "")
+        place.write_text(json.dumps(readable(catalog.read_notebook(notebook.path), explorable)))
     shutil.copy(root / "LICENSE", folder)
     for source, target in COPIED.items():
         (folder / target).parent.mkdir(parents=True, exist_ok=True)
@@ -79,10 +85,15 @@ def write(folder: Path, root: Path = ROOT) -> None:
             file.write(_toctree(caption, names))
 
 
-def readable(notebook: dict[str, Any]) -> dict[str, Any]:
-    """The notebook as the site shows it: code that JupyterLab folds is folded, and links in
-    results lead to pages."""
+def readable(notebook: dict[str, Any], explorable: str = "") -> dict[str, Any]:
+    """The notebook as the site shows it: code that JupyterLab folds is folded, links in results
+    lead to pages, and a recorded explorable stands where the notebook has it."""
     for cell in notebook["cells"]:
+        if explorable and cell.get("id") == recording.CELL:
+            cell["metadata"]["jupyter"] = {"source_hidden": True}
+            cell["outputs"] = [
+                {"output_type": "display_data", "metadata": {}, "data": {"text/html": explorable}}
+            ]
         if cell["metadata"].get("jupyter", {}).get("source_hidden"):
             cell["metadata"]["tags"] = [*catalog.tags(cell), "hide-input"]
         for output in cell.get("outputs", []):
