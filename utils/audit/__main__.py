@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ValueError("--write goes with --fix")
         fail_on = given.fail_on or known.fail_on
         file = known.baseline if given.baseline is None else given.baseline
-        report = _audited(paths, given.target or known.target, known)
+        report = _audit(paths, given.target or known.target, known)
         if given.write_baseline:
             baseline.write(report, given.write_baseline)
             print(f"audit: wrote {given.write_baseline}: {summary(report)}", file=sys.stderr)
@@ -112,7 +112,7 @@ def _fix(paths: list[Path], target: str, known: settings.Settings, is_written: b
 
     fix.check(target)
     count, left, changed = 0, list[str](), 0
-    report = _joined([_audited([path], target, known) for path in paths], target)
+    report = _joined([_audit([path], target, known) for path in paths], target)
     for name in dict.fromkeys(item.path for item in report.findings):
         fixed = fix.fix_file(Path(name), name, target, known.disable)
         print(fixed.diff, end="")
@@ -128,7 +128,7 @@ def _fix(paths: list[Path], target: str, known: settings.Settings, is_written: b
     return int(bool(left) or (count > 0 and not is_written))
 
 
-def _audited(paths: list[Path], target: str, known: settings.Settings) -> Report:
+def _audit(paths: list[Path], target: str, known: settings.Settings) -> Report:
     reports = [
         audit(path, min(4, os.cpu_count() or 1), target, _progress(), known.is_excluded)
         for path in paths

@@ -119,12 +119,12 @@ def table(report: Report) -> str:
         lines.append("Not read:")
         for broken in report.broken:
             place = f"{broken.path}:{broken.line}" if broken.line else broken.path
-            lines += _wrapped(f"{place}: {broken.reason}", "  ", "    ")
+            lines += _wrap(f"{place}: {broken.reason}", "  ", "    ")
         lines.append("")
     rules = dict.fromkeys(finding.rule for finding in report.findings)
     for rule in sorted(rules, key=list(RULES).index):
         about = RULES[rule]
-        lines += _wrapped(
+        lines += _wrap(
             f"{rule} ({about.severity_on(report.target)}, {about.kind}): {about.title}. "
             f"{about.happens}"
         )
@@ -134,7 +134,7 @@ def table(report: Report) -> str:
             ("source", about.source),
         ):
             if text:
-                lines += _wrapped(f"{label}: {text}", "    ", "        ")
+                lines += _wrap(f"{label}: {text}", "    ", "        ")
     if rules:
         lines += ["", "A rule in full, with code: --explain RULE. What can be rewritten: --fix."]
     lines.append(summary(report))
@@ -170,7 +170,7 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def _wrapped(text: str, first: str = "", rest: str = "    ") -> list[str]:
+def _wrap(text: str, first: str = "", rest: str = "    ") -> list[str]:
     return textwrap.wrap(
         text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
     )

@@ -75,7 +75,7 @@ def audit(
             work = pool.map(_file, *zip(*jobs, strict=True), chunksize=32)
             results = list(_with_progress(work, len(jobs), progress))
     else:
-        with _uncollected():
+        with _without_collector():
             results = list(_with_progress((_file(*job) for job in jobs), len(jobs), progress))
     every = sorted((one for result, _ in results for one in result), key=lambda one: one.place)
     broken = [one for _, unread in results for one in unread]
@@ -107,7 +107,7 @@ def _with_progress(
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _without_collector() -> Iterator[None]:
     """Syntax trees hold no cycles; looking for some takes a sixth of the time."""
     enabled = gc.isenabled()
     gc.disable()
@@ -314,9 +314,9 @@ def _findings(
             number = node.end_lineno
             offset = (node.end_col_offset or 0) - len(node.attr.encode())
         text = line_at(number)
-        ignored = _ignored(rule, text)
+        ignored = _ignore(rule, text)
         if ignored is None and node.end_lineno != number:
-            ignored = _ignored(rule, line_at(node.end_lineno))
+            ignored = _ignore(rule, line_at(node.end_lineno))
         before = offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
         cell, line = place(number)
         written = text.strip()[:LONGEST]
@@ -324,7 +324,7 @@ def _findings(
     return sorted(results, key=lambda item: item.place)
 
 
-def _ignored(rule: str, text: str) -> str | None:
+def _ignore(rule: str, text: str) -> str | None:
     """The reason that a comment on a line gives for ignoring a rule, "" for none; None where the
     rule is not ignored.
     """
@@ -362,7 +362,7 @@ def cells(text: str, path: str, local: frozenset[str] = frozenset()) -> Result:
         start += len(cell.lines)
         for line, rule in cell.rules:
             written = cell.lines[line - 1].strip()
-            ignored, severity = _ignored(rule, written), RULES[rule].severity
+            ignored, severity = _ignore(rule, written), RULES[rule].severity
             result.append(Finding(rule, severity, path, line, 1, written, cell.number, "", ignored))
     try:
         reader = read(ast.Module(body=body, type_ignores=[]), local)
@@ -389,7 +389,7 @@ def needed(
             written = lines[line - 1].strip()
             severity, note = ("note", "an optional extra") if extra else ("", "")
             severity = severity or RULES[rule].severity
-            ignored = _ignored(rule, written)
+            ignored = _ignore(rule, written)
             results.add(Finding(rule, severity, path, line, 1, written, None, note, ignored))
     except (ValueError, RecursionError) as problem:
         return [], [Broken(path, 0, str(problem).splitlines()[0] if str(problem) else "unreadable")]

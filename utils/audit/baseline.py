@@ -31,7 +31,7 @@ def fingerprints(findings: Iterable[Finding]) -> list[str]:
     return results
 
 
-def _placed(report: Report, file: Path) -> list[Finding]:
+def _place(report: Report, file: Path) -> list[Finding]:
     """The findings with paths as seen from the baseline's folder, whatever part is audited."""
     root, folder = Path(report.root).resolve(), file.resolve().parent
     whole = [root / item.path if root.is_dir() else root for item in report.findings]
@@ -43,7 +43,7 @@ def _placed(report: Report, file: Path) -> list[Finding]:
 
 def write(report: Report, file: Path) -> None:
     """Write the findings of a report as a baseline."""
-    placed = _placed(report, file)
+    placed = _place(report, file)
     rows = [
         {"fingerprint": mark, "rule": item.rule, "path": item.path, "text": item.text}
         for item, mark in zip(placed, fingerprints(placed), strict=True)
@@ -70,7 +70,7 @@ def without_known(
         raise ValueError(
             f"{file} is no baseline of version 1: write one with --write-baseline {file}"
         ) from None
-    marks = fingerprints(_placed(report, file))
+    marks = fingerprints(_place(report, file))
     new = [item for item, mark in zip(report.findings, marks, strict=True) if mark not in rows]
     roots = [path.resolve() for path in audited]
     gone = [

@@ -129,10 +129,10 @@ def _notebook(text: str, name: str, result: Sequence[Finding], target: str) -> F
             every += [Rewrite(r.rule, r.line, r.what, number) for r in rewrites]
             lines = restored(after).splitlines(keepends=True)
             cell["source"] = lines if isinstance(cell["source"], list) else "".join(lines)
-    return Fixed(name, text, _written(content, text) if every else text, tuple(every))
+    return Fixed(name, text, _write(content, text) if every else text, tuple(every))
 
 
-def _written(content: dict[str, Any], like: str) -> str:
+def _write(content: dict[str, Any], like: str) -> str:
     """A notebook as JSON, in the layout that the text before had."""
     end = "\n" if like.endswith("\n") else ""
     before = json.loads(like)

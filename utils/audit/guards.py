@@ -45,7 +45,7 @@ class Guards:
             case ast.NamedExpr():
                 return self.implied(test.value, outcome, scope)
             case ast.Compare():
-                return self._compared(test, outcome, scope)
+                return self._compare(test, outcome, scope)
             case ast.Call():
                 return self._called(test, scope) if outcome else None
             case ast.Attribute() if outcome and test.attr == "is_cuda":
@@ -67,7 +67,7 @@ class Guards:
                 return ELSEWHERE
         return None
 
-    def _compared(self, test: ast.Compare, outcome: bool, scope: Scope) -> Origin:
+    def _compare(self, test: ast.Compare, outcome: bool, scope: Scope) -> Origin:
         if len(test.ops) != 1:
             return None
         op, left, right = test.ops[0], test.left, test.comparators[0]
@@ -117,7 +117,7 @@ class Guards:
         else:
             values = list(self.names.attributes.get(text, ()))
         # A parameter called use_cuda is what the same file calls use_cuda elsewhere.
-        return self._all(values or self._named(text.split(".")[-1]))
+        return self._all(values or self._name(text.split(".")[-1]))
 
     def _all(self, values: list[tuple[ast.AST, Scope]]) -> Origin:
         result: Origin = None
@@ -128,7 +128,7 @@ class Guards:
             result = result or origin
         return result
 
-    def _named(self, last: str) -> list[tuple[ast.AST, Scope]]:
+    def _name(self, last: str) -> list[tuple[ast.AST, Scope]]:
         if self._flags is None:
             self._flags = {}
             for scope in self.names.scopes.values():

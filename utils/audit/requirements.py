@@ -119,8 +119,8 @@ def in_toml(text: str) -> Found:
             extra += _strings(group)
     for group in _table(poetry.get("group")).values():
         extra += _table(_table(group).get("dependencies"))
-    yield from _located(text, needed, False)
-    yield from _located(text, extra, True)
+    yield from _locate(text, needed, False)
+    yield from _locate(text, extra, True)
 
 
 def in_conda(text: str) -> Found:
@@ -137,7 +137,7 @@ def in_conda(text: str) -> Found:
         elif isinstance(entry, dict):
             for group in entry.values():
                 needed += _strings(group)
-    yield from _located(text, needed, False)
+    yield from _locate(text, needed, False)
 
 
 def in_setup_cfg(text: str) -> Found:
@@ -148,10 +148,10 @@ def in_setup_cfg(text: str) -> Found:
     except configparser.Error as problem:
         raise ValueError(str(problem).splitlines()[0]) from None
     needed = parser.get("options", "install_requires", fallback="").splitlines()
-    yield from _located(text, needed, False)
+    yield from _locate(text, needed, False)
     if parser.has_section("options.extras_require"):
         extra = [value for _, value in parser.items("options.extras_require")]
-        yield from _located(text, "\n".join(extra).splitlines(), True)
+        yield from _locate(text, "\n".join(extra).splitlines(), True)
 
 
 def _table(value: Any) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _strings(value: Any) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def _located(text: str, needed: list[str], extra: bool) -> Found:
+def _locate(text: str, needed: list[str], extra: bool) -> Found:
     """Rules with the line in which the requirement is written."""
     lines = text.splitlines()
     for item in needed:

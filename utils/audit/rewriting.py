@@ -47,7 +47,7 @@ def rewritten(
     except cst.ParserSyntaxError as problem:
         raise ValueError(str(problem)) from None
     context = CodemodContext()
-    bound = (names or set()) | _imported(text)
+    bound = (names or set()) | _import(text)
     rewriter = _Rewriter(result, target, "torch" in bound, context)
     tree = MetadataWrapper(module, unsafe_skip_copy=True).visit(rewriter)
     if not rewriter.done:
@@ -58,7 +58,7 @@ def rewritten(
     return tree.code, sorted(set(rewriter.done))
 
 
-def _imported(text: str) -> set[str]:
+def _import(text: str) -> set[str]:
     return {
         alias.asname or alias.name.partition(".")[0]
         for node in ast.parse(text).body
@@ -178,7 +178,13 @@ class _Rewriter(cst.CSTTransformer):
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         name = self.full.of(original_node.func)
-        for change in (self._moved, self._accelerated, self._cast, self._of_xla, self._argued):
+        for change in (
+            self._moved,
+            self._use_accelerator,
+            self._cast,
+            self._of_xla,
+            self._change_arguments,
+        ):
             result = change(original_node, updated_node, name)
             if result is not None:
                 return result
@@ -199,7 +205,9 @@ class _Rewriter(cst.CSTTransformer):
         args = [first.with_changes(comma=comma), *new.args] if new.args else [first]
         return new.with_changes(func=new.func.with_changes(attr=cst.Name("to")), args=args)
 
-    def _accelerated(self, node: cst.Call, new: cst.Call, name: str) -> cst.BaseExpression | None:
+    def _use_accelerator(
+        self, node: cst.Call, new: cst.Call, name: str
+    ) -> cst.BaseExpression | None:
         """torch.cuda.synchronize() and what else torch.accelerator has."""
         short = name.removeprefix("torch.cuda.")
         if not (self.native and self.torch and short != name and short in ACCELERATOR):
@@ -271,7 +279,9 @@ class _Rewriter(cst.CSTTransformer):
                 return new.with_changes(func=cst.Name("print"))
         return None
 
-    def _argued(self, node: cst.Call, new: cst.Call, name: str) -> cst.BaseExpression | None:
+    def _change_arguments(
+        self, node: cst.Call, new: cst.Call, name: str
+    ) -> cst.BaseExpression | None:
         """Arguments that go (fused=True, device_ids) or change (backend of torch.compile)."""
         args, changed = list(new.args), False
         for arg in new.args:

@@ -176,7 +176,7 @@ class Names:
             case ast.AnnAssign():
                 if isinstance(node.target, ast.Name) and (node.value or scope.kind == "class"):
                     kept = Binding("value", node.value, annotation=node.annotation)
-                    scope.bind(node.target.id, self._placed(kept))
+                    scope.bind(node.target.id, self._place(kept))
                 elif node.value is not None:
                     self._target(node.target, node.value, scope)
             case ast.AugAssign():
@@ -247,7 +247,7 @@ class Names:
         scope.loops.append((first, node.end_lineno or 0, node.lineno))
         self._start = (node.lineno, 0)
 
-    def _placed(self, binding: Binding) -> Binding:
+    def _place(self, binding: Binding) -> Binding:
         return binding._replace(start=self._start, end=self._end)
 
     def _target(

@@ -145,7 +145,7 @@ def _last(node: ast.AST) -> str:
 
 def counters(node: ast.For | ast.AsyncFor | ast.While) -> set[str]:
     """Names that hold another number at each turn of the loop."""
-    names = {name for item in node.body for name in _added_to(item)}
+    names = {name for item in node.body for name in _add_to(item)}
     if isinstance(node, ast.While):
         return names
     element = node.iter
@@ -163,7 +163,7 @@ def counters(node: ast.For | ast.AsyncFor | ast.While) -> set[str]:
     return names
 
 
-def _added_to(node: ast.stmt) -> Iterator[str]:
+def _add_to(node: ast.stmt) -> Iterator[str]:
     """weight of `weight += 0.01` and of `weight = weight * 0.9`."""
     match node:
         case ast.AugAssign(target=ast.Name(name), value=ast.Constant(value=int() | float())):
@@ -175,7 +175,7 @@ def _added_to(node: ast.stmt) -> Iterator[str]:
             yield name
         case ast.With():
             for item in node.body:
-                yield from _added_to(item)
+                yield from _add_to(item)
 
 
 def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
@@ -196,7 +196,7 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
         return
     parts = value.args[0]
     if isinstance(parts, ast.List | ast.Tuple) and parts.elts and not at.on_cpu(parts.elts[0]):
-        if sum(ast.dump(part).count(_dumped(target)) for part in parts.elts) == 1:
+        if sum(ast.dump(part).count(_dump(target)) for part in parts.elts) == 1:
             if any(_same(target, part) and _stays(at, part, value) for part in parts.elts):
                 at.report("growing-cat", value.func)
 
@@ -232,10 +232,10 @@ def _stays(at: "State", part: ast.expr, value: ast.expr) -> bool:
 
 
 def _same(target: ast.expr, part: ast.expr) -> bool:
-    return ast.dump(part) == _dumped(target)
+    return ast.dump(part) == _dump(target)
 
 
-def _dumped(target: ast.expr) -> str:
+def _dump(target: ast.expr) -> str:
     return ast.dump(target).replace("Store()", "Load()")
 
 
@@ -308,7 +308,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         return
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     _format(at, node, name, method)
-    _padded(at, node, name, method)
+    _check_padding(at, node, name, method)
     if on_host(at):
         return
     _long(at, node, name)
@@ -348,7 +348,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             at.report("python-number", node.func, "each place is a graph of its own")
     if method == "split" or name == "torch.split":
         lengths = node.args[1:2] if name == "torch.split" else node.args[:1]
-        if lengths and _listed(at, lengths[0]):
+        if lengths and _is_listed(at, lengths[0]):
             at.report("data-dependent-shape", node.func, "each list of sizes is a graph of its own")
     repeats = node.args[1:2] if name == "torch.repeat_interleave" else node.args[:1]
     if method == "repeat_interleave" or name == "torch.repeat_interleave":
@@ -467,10 +467,10 @@ def _was_read(at: "State", node: ast.AST) -> bool:
 
 def _by_turn(at: "State", node: ast.AST) -> bool:
     kept = reaching(at, node) if isinstance(node, ast.Name) and at.loops else []
-    return any(item.kind == "loop" or _counted(item) for item in kept)
+    return any(item.kind == "loop" or _is_counted(item) for item in kept)
 
 
-def _counted(item: Binding) -> bool:
+def _is_counted(item: Binding) -> bool:
     return item.kind == "count"
 
 
@@ -521,7 +521,7 @@ def _random(at: "State", node: ast.AST, depth: int = 16) -> bool:
     return False
 
 
-def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
+def _check_padding(at: "State", node: ast.Call, name: str, method: str) -> None:
     """Batches that are as long as the longest of their samples, in the loader as well."""
     last = name.split(".")[-1]
     given = {item.arg: item.value for item in node.keywords}
@@ -673,7 +673,7 @@ def _read_list(at: "State", name: str) -> bool:
     )
 
 
-def _listed(at: "State", node: ast.expr) -> bool:
+def _is_listed(at: "State", node: ast.expr) -> bool:
     """A list that a comprehension made: of the sizes of what is at hand."""
     if isinstance(node, ast.Name):
         kept = at.scope.bindings(node.id)
@@ -858,7 +858,7 @@ def sliced(at: "State", node: ast.Subscript) -> None:
         if not isinstance(part, ast.Slice):
             continue
         for end in filter(None, (part.lower, part.upper)):
-            if kind != "host" and _accepted(at, end) and not at.on_cpu(node.value):
+            if kind != "host" and _is_accepted(at, end) and not at.on_cpu(node.value):
                 at.report("data-dependent-shape", node, "as long as what was accepted")
                 return
             if from_values(at, end) and at.kind(node.value) != "host" and not at.on_cpu(node.value):
@@ -889,7 +889,7 @@ def sliced(at: "State", node: ast.Subscript) -> None:
                 return
 
 
-def _accepted(at: "State", node: ast.AST) -> bool:
+def _is_accepted(at: "State", node: ast.AST) -> bool:
     """accept_length of speculative decoding, a parameter: another at each step."""
     return only_torch(at) and any(
         isinstance(one, ast.Name)
@@ -938,7 +938,7 @@ def _positions(at: "State", node: ast.AST) -> bool:
     return False
 
 
-def _brought(at: "State", node: ast.AST) -> bool:
+def _is_brought(at: "State", node: ast.AST) -> bool:
     """x of `x = y.cpu()`: on the CPU now, and its value is still one that the device computed."""
     kept = reaching(at, node) if isinstance(node, ast.Name) else []
     return any(
@@ -967,7 +967,7 @@ def from_values(at: "State", node: ast.AST | None, depth: int = DEPTH) -> bool:
         case ast.Call():
             if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist"):
                 owner = node.func.value
-                there = at.on_cpu(owner) and not _brought(at, owner)
+                there = at.on_cpu(owner) and not _is_brought(at, owner)
                 return not node.args and at.kind(owner) != "host" and not there
             if _last(node.func) in ("int", "max", "min", "round", "sum") and node.args:
                 if at.kind(node) == "tensor":
@@ -990,7 +990,7 @@ def from_values(at: "State", node: ast.AST | None, depth: int = DEPTH) -> bool:
                 if item.kind == "value" and from_values(at, item.node, depth - 1):
                     return True
                 if item.kind == "loop" and item.node is not None:
-                    if _values(at, _looped(item.node, item.path)):
+                    if _values(at, _loop_source(item.node, item.path)):
                         return True
                 if isinstance(item.node, ast.arg) and is_given(
                     at,
@@ -1005,7 +1005,7 @@ def _values(at: "State", node: ast.AST, depth: int = 3) -> bool:
     """A list of numbers that were read from a tensor of the device: lengths.tolist()."""
     match node:
         case ast.Call(func=ast.Attribute(attr="tolist", value=owner)):
-            there = at.on_cpu(owner) and not _brought(at, owner)
+            there = at.on_cpu(owner) and not _is_brought(at, owner)
             plain = not at.kind(owner) and only_torch(at)
             return (plain or at.kind(owner) in ("tensor", "maybe")) and not there
         case ast.Call(func=ast.Name("list" | "sorted" | "reversed"), args=[one]) if depth:
@@ -1018,7 +1018,7 @@ def _values(at: "State", node: ast.AST, depth: int = 3) -> bool:
     return False
 
 
-def _looped(node: ast.AST, path: tuple[int, ...]) -> ast.AST:
+def _loop_source(node: ast.AST, path: tuple[int, ...]) -> ast.AST:
     """What a target of a loop goes through: one of the arguments of zip."""
     if isinstance(node, ast.Call) and _last(node.func) == "zip" and path:
         return node.args[path[0]] if 0 <= path[0] < len(node.args) else node

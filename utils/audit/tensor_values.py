@@ -175,7 +175,7 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
                 or (only_torch(at) and isinstance(owner, ast.Name))
             )
         )
-        if wanted and not at.on_cpu(owner) and not _fetched(owner):
+        if wanted and not at.on_cpu(owner) and not _is_fetched(owner):
             _sync(at, node.func, f".{method}() waits as .item() does")
     elif name == "str" and node not in at.reported and (at.steps or at.loops):
         if len(node.args) == 1 and is_device_tensor(at, node.args[0]):
@@ -207,7 +207,7 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
         if method in ("log", "log_dict") and owner is not None and written(owner) == "self":
             return  # Lightning keeps the tensor until it logs
         for arg in [*node.args, *(item.value for item in node.keywords)]:
-            if any(is_device_tensor(at, part) for part in _shown(arg) if not _fetched(part)):
+            if any(is_device_tensor(at, part) for part in _show(arg) if not _is_fetched(part)):
                 at.reported.add(arg)
                 _sync(at, node.func, "writing a tensor waits as .item() does")
                 return
@@ -233,7 +233,7 @@ def _helps_to_read(at: "State", node: ast.Call) -> bool:
     given = [arg.arg for arg in function.args.args]
     for one in walk(function):
         if isinstance(one, ast.Attribute) and one.attr in ("item", "cpu", "tolist"):
-            if written(one.value).split(".")[0] in given or _detached(one.value):
+            if written(one.value).split(".")[0] in given or _is_detached(one.value):
                 return True
     return False
 
@@ -270,7 +270,7 @@ def _moved(at: "State", owner: ast.expr) -> bool:
     text = written(owner)
     if kind in ("host", "module") or text == "self" or at.on_cpu(owner):
         return False
-    if kind == "tensor" or (kind == "maybe" and not text) or _detached(owner):
+    if kind == "tensor" or (kind == "maybe" and not text) or _is_detached(owner):
         return True
     if at.loops and isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute):
         if owner.func.attr in RESHAPES:
@@ -283,7 +283,7 @@ def _is_logger(node: ast.AST) -> bool:
     return LOGGER.search(written(node)) is not None
 
 
-def _detached(node: ast.AST) -> bool:
+def _is_detached(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -291,7 +291,7 @@ def _detached(node: ast.AST) -> bool:
     )
 
 
-def _fetched(node: ast.AST) -> bool:
+def _is_fetched(node: ast.AST) -> bool:
     """x.cpu() is there already; the wait was counted."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr in ("cpu", "item"):
@@ -300,7 +300,7 @@ def _fetched(node: ast.AST) -> bool:
     return False
 
 
-def _shown(node: ast.AST) -> list[ast.expr]:
+def _show(node: ast.AST) -> list[ast.expr]:
     """The values that an argument shows: of an f-string, of "{}".format(x), of a dictionary."""
     match node:
         case ast.JoinedStr():
@@ -327,11 +327,11 @@ def formatted(at: "State", node: ast.expr) -> None:
     """f"{loss:.3f}" or "%.3f" % loss in a loop, wherever the text goes."""
     if not at.torch or on_host(at) or node in at.reported or not (at.loops or at.epochs):
         return
-    if any(is_device_tensor(at, part) for part in _shown(node)):
+    if any(is_device_tensor(at, part) for part in _show(node)):
         _sync(at, node, "the text holds the value of a tensor, which waits as .item() does")
 
 
-def _collected(at: "State", node: ast.AST) -> bool:
+def _is_collected(at: "State", node: ast.AST) -> bool:
     """torch.stack(losses).tolist(): what a loop kept on the device is read once, as it should."""
     for call in walk(node):
         if isinstance(call, ast.Call) and at.dotted(call.func) in ("torch.stack", "torch.cat"):
@@ -376,7 +376,7 @@ def _item(at: "State", node: ast.Call) -> None:
 
 def _sync(at: "State", node: ast.AST, note: str) -> None:
     if not (at.loops or at.epochs):
-        if at.functions and not at.once and not _reads_once(at) and not _collected(at, node):
+        if at.functions and not at.once and not _reads_once(at) and not _is_collected(at, node):
             at.report("host-read", node, note)
         return
     often = f"{note}; " if note else ""

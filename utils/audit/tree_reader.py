@@ -47,10 +47,10 @@ class Reader(State):
         yes = self.guards.implied(node.test, True, self.scope)
         no = self.guards.implied(node.test, False, self.scope)
         if yes is not None and stops(node.orelse):
-            self._required(node, yes)
+            self._require(node, yes)
             yes = None
         if no is not None and stops(node.body):
-            self._required(node, no)
+            self._require(node, no)
             no = None
         optional = self.optional or (self.packages and self.guards.optional(node.test))
         chosen = self.packages and legacy.chooses(node.test)
@@ -65,13 +65,13 @@ class Reader(State):
         with self.having(optional=optional):
             self.branch(node.orelse, no, self.body)
 
-    def _required(self, node: ast.AST, origin: Origin) -> None:
+    def _require(self, node: ast.AST, origin: Origin) -> None:
         self.report("cuda-required", origin if isinstance(origin, ast.AST) else node)
 
     def _on_Assert(self, node: ast.Assert) -> None:
         origin = self.guards.implied(node.test, True, self.scope)
         if origin is not None:
-            self._required(node, origin)
+            self._require(node, origin)
         self.visit(node.test)
         if not any(name.startswith("test") for name in self.functions):
             tensor_values.decision(self, node.test)
@@ -139,7 +139,7 @@ class Reader(State):
         for decorator in node.decorator_list:
             libraries.decorator(self, decorator)
         cuda_devices.defaults(self, node.args)
-        origin = self.guard or self._skipped(node.decorator_list)
+        origin = self.guard or self._skip_origin(node.decorator_list)
         state = {"scope": self.names.scopes[node], "loops": 0, "epochs": False, "guard": origin}
         state |= {"periodic": 0, "counters": frozenset()}
         item = self.torch and (
@@ -158,12 +158,12 @@ class Reader(State):
         self.all(node.decorator_list)
         self.all(node.bases)
         self.all(node.keywords)
-        origin = self.guard or self._skipped(node.decorator_list)
+        origin = self.guard or self._skip_origin(node.decorator_list)
         hosted = tensor_values.is_hosted(node)
         with self.having(scope=self.names.scopes[node], loops=0, guard=origin, hosted=hosted):
             self.body(node.body)
 
-    def _skipped(self, decorators: list[ast.expr]) -> Origin:
+    def _skip_origin(self, decorators: list[ast.expr]) -> Origin:
         """A test that is skipped when CUDA is missing."""
         for decorator in decorators:
             if isinstance(decorator, ast.Call) and decorator.args:

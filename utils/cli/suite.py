@@ -143,7 +143,7 @@ class Reads:
         code = "\n".join(
             text(cell) for cell in read_notebook(path)["cells"] if cell["cell_type"] == "code"
         )
-        roots = self._mentioned(code) | {NOTEBOOK_TESTS[:-3].replace("/", ".")}
+        roots = self._mentioned_modules(code) | {NOTEBOOK_TESTS[:-3].replace("/", ".")}
         files = {path, self.root / "tests" / "nbval_sanitize.cfg"}
         if lab := LAB.search(path.name):
             roots |= self._lab(lab.group())
@@ -153,7 +153,7 @@ class Reads:
 
     def test_file(self, name: str, path: Path) -> dict[str, set[Path]]:
         content = path.read_text("utf-8")
-        read = self._closure({self.module(path)} | self._mentioned(content))
+        read = self._closure({self.module(path)} | self._mentioned_modules(content))
         read |= {file for file in self.mentionable if file.name in content}
         read.add(self.root / "tests" / "conftest.py")
         labs = sorted({p.name[:5] for p in (self.root / "solutions").glob("lab*")})
@@ -185,7 +185,7 @@ class Reads:
     def _of_lab(self, lab: str) -> set[Path]:
         return self._closure(self._lab(lab)) | set((self.root / "solutions").glob(f"{lab}*/*"))
 
-    def _mentioned(self, code: str) -> set[str]:
+    def _mentioned_modules(self, code: str) -> set[str]:
         """Modules that a text names, whether it imports them or starts them as programs."""
         names = set(re.findall(r"utils(?:\.\w+)+", code))
         for package, members in re.findall(r"from (utils[\w.]*) import \(?([\w\s,]+)", code):

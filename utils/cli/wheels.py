@@ -178,13 +178,13 @@ def _write(tool: Tool, name: str, folder: Path) -> None:
         file = ROOT / "utils" / inside / "__init__.py"
         if not file.exists():
             file = ROOT / "utils" / inside.with_suffix(".py")
-        source = _copied(file, package, tool, rooms)
+        source = _copy(file, package, tool, rooms)
         for data in _data_of(source, file):
             copy = package / data.relative_to(ROOT / "utils")
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(data, copy)
     for file in _kept_files(tool):
-        _copied(file, package, tool, rooms)
+        _copy(file, package, tool, rooms)
     if tool.paths:
         lines = [f"{tool.package}/{path}\n" for path in tool.paths]
         (folder / PURE).mkdir()
@@ -195,7 +195,7 @@ def _write(tool: Tool, name: str, folder: Path) -> None:
     (folder / "pyproject.toml").write_text(_project(tool, name, others), encoding="utf-8")
 
 
-def _copied(file: Path, package: Path, tool: Tool, rooms: list[str]) -> str:
+def _copy(file: Path, package: Path, tool: Tool, rooms: list[str]) -> str:
     """Writes a module into the wheel's package; returns its source here."""
     target = package / file.relative_to(ROOT / "utils")
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -191,7 +191,7 @@ def pull(root: Path = ROOT) -> str:
 # ---- what the course publishes
 
 
-def _maintained() -> bool:
+def _is_maintained() -> bool:
     return os.environ.get("COURSE_MAINTAINER") == "1"
 
 
@@ -221,7 +221,7 @@ def published(root: Path, name: str) -> bytes | None:
     if not name.endswith(".ipynb"):
         return content
     notebook = notebook_of(name, content)
-    if notebook is None or merge.saved_by_jupyter(notebook) and not _maintained():
+    if notebook is None or merge.saved_by_jupyter(notebook) and not _is_maintained():
         return _as_published(name, committed(root, name))
     return _as_published(name, content)
 
@@ -369,7 +369,7 @@ def take_over(root: Path, old: Path | None = None) -> list[Change]:
     old: another folder with the course, in which nothing is changed.
     """
     place = old or root
-    if _maintained():
+    if _is_maintained():
         return []
     saved = {}
     for name in sources(place):

@@ -198,7 +198,7 @@ def functions_of(
     for place, (name, source) in enumerate(cells[: at[-1] + 1]):
         whole = place == at[-1] or name == IMPORTS
         try:
-            tree = _parsed(source)
+            tree = _parse(source)
         except (SyntaxError, ValueError, RecursionError) as error:
             if not whole:
                 continue
@@ -221,7 +221,7 @@ def functions_of(
     return functions
 
 
-def _parsed(source: str) -> ast.Module:
+def _parse(source: str) -> ast.Module:
     try:
         return ast.parse(source)
     except SyntaxError:

@@ -221,7 +221,7 @@ def ask_with_boxes(keys: list[str]) -> bool:
 
     for key in keys:
         box = ipywidgets.Text(
-            value=_spelled(state.guesses[key]) if key in state.guesses else "",
+            value=_spell(state.guesses[key]) if key in state.guesses else "",
             placeholder="your number",
             description=record_of(key).what,
             continuous_update=False,
@@ -310,26 +310,26 @@ def strict() -> bool:
 def result(key: str) -> Shown:
     """What was measured, and what the guess tells, once there is one."""
     record, value = record_of(key), state.results[key]
-    text = f"{record.what}: {_spelled(value)}"
+    text = f"{record.what}: {_spell(value)}"
     if strict():  # stored in the course's own copy: whoever reads it on the web may guess first
-        summary, number = in_html(record.what), in_html(_spelled(value))
+        summary, number = in_html(record.what), in_html(_spell(value))
         return Shown(text, f"<details><summary>{summary}</summary>{number}</details>")
     lines = [text]
     if key in state.guesses:
         lines.append(reaction(record, state.guesses[key], value))
     if record.expected is not None and value != record.expected:
         lines.append(
-            f"note: the course measured {_spelled(record.expected)} here. Was the cell"
+            f"note: the course measured {_spell(record.expected)} here. Was the cell"
             " changed, or is another version of torch-xla installed?"
         )
     first, *others = map(in_html, lines)
-    number = in_html(_spelled(value))  # the last one: "20 steps" may be in the question, too
+    number = in_html(_spell(value))  # the last one: "20 steps" may be in the question, too
     head = f"{first.removesuffix(number)}<b>{number}</b>"
     body = "".join(f"<div>{line}</div>" for line in others)
     return Shown("\n  ".join(lines), f"<div>{head}</div>{body}")
 
 
-def _spelled(value: object) -> str:
+def _spell(value: object) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
@@ -350,7 +350,7 @@ def reaction(record: Prediction, number: float, value: object) -> str:
     >>> reaction(nodes, 80, 8)
     'You predicted 80: too high by a factor of 10.'
     """
-    begin_with = f"You predicted {_spelled(number)}"
+    begin_with = f"You predicted {_spell(number)}"
     if not isinstance(value, int | float):
         return f"{begin_with}."
     if _equal(number, value):
@@ -386,7 +386,7 @@ def sentence_of(text: str) -> str:
 def _guess(key: str) -> str:
     """What the learner predicted for a number, as the recap says it."""
     if key in state.guesses:
-        return _spelled(state.guesses[key])
+        return _spell(state.guesses[key])
     return "no guess" if key in state.all_asked else "not asked"
 
 
@@ -404,7 +404,7 @@ class Recap:
         if running_shell() and not strict() and state.all_asked and not closed:
             progress.lesson_done(state.lesson)
         self.lines = tuple(
-            (record_of(key).what, _guess(key), "closed" if key in closed else _spelled(value))
+            (record_of(key).what, _guess(key), "closed" if key in closed else _spell(value))
             for key, value in state.results.items()
         )
 

@@ -129,7 +129,7 @@ def merge(base: Notebook, mine: Notebook, theirs: Notebook) -> Merged:
         elif before and content(here) == content(before):
             kept, note = [there], ""
         else:
-            shown = _shown(name, there)
+            shown = _show(name, there)
             kept, note = [_with_metadata(here, before, there)], "changed in the course and by you"
             kept += [] if shown["id"] in own else [shown]
             outdated |= {key for key in own if _shows(own[key]) == name[:40] and key != shown["id"]}
@@ -201,7 +201,7 @@ def _with_metadata(here: Cell, before: Cell | None, there: Cell) -> Cell:
     return {**here, "metadata": {**own, **there["metadata"]}}
 
 
-def _shown(name: str, cell: Cell) -> Cell:
+def _show(name: str, cell: Cell) -> Cell:
     """A Markdown cell that shows a cell of the course below the learner's."""
     lines = text(cell)
     if cell["cell_type"] == "code":
@@ -218,7 +218,7 @@ def _shown(name: str, cell: Cell) -> Cell:
 
 
 def _shows(cell: Cell) -> str:
-    """The id of the cell below which `_shown` put this one; empty if it is not as it was put."""
+    """The id of the cell below which `_show` put this one; empty if it is not as it was put."""
     match = re.fullmatch(r"(.+)-course-([0-9a-f]{8})", cell["id"])
     return match[1] if match and match[2] == _digest(text(cell)) else ""
 

@@ -31,12 +31,12 @@ def export(file: Path, root: Path = ROOT) -> int:
         raise CopiesError(f"{file} exists: name a file that does not")
     work, recorded = copies.folder(root), progress.progress_file(root)
     part = file.with_name(f".{file.name}.part")
-    count, seen = 0, _seen(copies.read_file(work / f".{SEEN}"))
+    count, seen = 0, _read_seen(copies.read_file(work / f".{SEEN}"))
     try:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(work.rglob("*")):
                 name = PurePosixPath(path.relative_to(work))
-                if path.is_file() and not path.is_symlink() and _carried(name):
+                if path.is_file() and not path.is_symlink() and _is_carried(name):
                     content = path.read_bytes()
                     archive.writestr(f"{FOLDER}/{name.as_posix()}", content)
                     _remember(seen, name.as_posix(), content)
@@ -51,7 +51,7 @@ def export(file: Path, root: Path = ROOT) -> int:
     return count
 
 
-def _carried(name: PurePosixPath) -> bool:
+def _is_carried(name: PurePosixPath) -> bool:
     """Whether an export holds a file of work/: none that begin with a dot, as ".." does, except
     for editions.
     """
@@ -72,11 +72,11 @@ def import_(file: Path, root: Path = ROOT) -> tuple[list[Change], str]:
         return changes, _join(copies.read_file(file / ".progress.json"), root)
     try:
         with zipfile.ZipFile(file) as archive:
-            names = _checked(archive, copies.folder(root).resolve())
+            names = _check(archive, copies.folder(root).resolve())
             changes, work = [], copies.folder(root)
             inside = archive.namelist()
-            here = _seen(copies.read_file(work / f".{SEEN}"))
-            there = _seen(archive.read(SEEN) if SEEN in inside else None)
+            here = _read_seen(copies.read_file(work / f".{SEEN}"))
+            there = _read_seen(archive.read(SEEN) if SEEN in inside else None)
             for name in sorted(names):
                 if name.startswith(f"{PUBLISHED}/"):
                     continue
@@ -116,7 +116,7 @@ def _remember(seen: Seen, name: str, content: bytes) -> None:
     seen[name] = sorted({*seen.get(name, []), _digest(content)})
 
 
-def _seen(content: bytes | None) -> Seen:
+def _read_seen(content: bytes | None) -> Seen:
     """What was carried so far; none if the file makes no sense, which costs copies kept beside."""
     try:
         seen = json.loads(content or b"{}")
@@ -125,7 +125,7 @@ def _seen(content: bytes | None) -> Seen:
         return {}
 
 
-def _checked(archive: zipfile.ZipFile, work: Path) -> dict[str, zipfile.ZipInfo]:
+def _check(archive: zipfile.ZipFile, work: Path) -> dict[str, zipfile.ZipInfo]:
     """{place in work/: its entry}; CopiesError if the archive is not what `export` writes."""
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     if len(entries) > FILES or sum(entry.file_size for entry in entries) > BYTES:
@@ -140,7 +140,7 @@ def _checked(archive: zipfile.ZipFile, work: Path) -> dict[str, zipfile.ZipInfo]
         if entry.filename in (PROGRESS, SEEN) and plain:
             continue
         inside = inside and (work / place).resolve().is_relative_to(work)  # links of the learner's
-        if not plain or not inside or "\\" in entry.filename or not _carried(place):
+        if not plain or not inside or "\\" in entry.filename or not _is_carried(place):
             raise CopiesError(f"{entry.filename!r} does not belong here: nothing brought in")
         names[place.as_posix()] = entry
     if not entries:

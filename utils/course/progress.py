@@ -88,7 +88,7 @@ def nothing() -> Document:
     return Document(format=FORMAT, exercises={}, lessons={}, guesses={}, track="")
 
 
-def _decoded(content: bytes) -> Document:
+def _decode(content: bytes) -> Document:
     """Raises ValueError if it is no progress file."""
     return Document(**{**nothing(), **msgspec.json.decode(content, type=Document)})
 
@@ -103,7 +103,7 @@ def _load(path: Path) -> tuple[Document, str]:
         content = path.read_bytes()
         if not content.strip():  # made by `touch`, say: nothing is lost
             return nothing(), ""
-        return _decoded(content), ""
+        return _decode(content), ""
     except FileNotFoundError:
         return nothing(), ""
     except OSError as error:
@@ -140,7 +140,7 @@ def _write(path: Path, content: Document) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock(path: Path) -> Iterator[None]:
     """Keep a second notebook out while this one reads, changes and writes."""
     with open(path.with_name(f"{path.name}.lock"), "a", encoding="utf-8") as lock:
         try:
@@ -157,7 +157,7 @@ def _update(root: Path, change: Callable[[Document], Document]) -> str:
         _unsaved[path] = change(_unsaved[path])
         return ""
     try:
-        with _locked(path):
+        with _lock(path):
             document, note = _load(path)
             _write(path, change(document))
         return note
@@ -239,7 +239,7 @@ def join(content: bytes, root: Path = ROOT) -> str:
 
     Raises ValueError if `content` is no progress file.
     """
-    other = _decoded(content)
+    other = _decode(content)
 
     def change(old: Document) -> Document:
         mine = old["exercises"]

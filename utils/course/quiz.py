@@ -119,7 +119,7 @@ def quiz(notebook: str = "", **answers: object) -> Shown:
 
     Nothing is scored or recorded, and a wrong answer does not reveal the right one.
     """
-    return _shown("quiz", notebook, answers)
+    return _show("quiz", notebook, answers)
 
 
 def claims(notebook: str = "", **verdicts: object) -> Shown:
@@ -128,10 +128,10 @@ def claims(notebook: str = "", **verdicts: object) -> Shown:
 
     A right verdict is followed by the correct statement and its source, a wrong one by a hint.
     """
-    return _shown("claims", notebook, verdicts)
+    return _show("claims", notebook, verdicts)
 
 
-def _judged(question: ClaimQuestion, answer: object) -> str:
+def _judge(question: ClaimQuestion, answer: object) -> str:
     verdict, asked = normalise(answer), claim(question.claim)
     if verdict not in VERDICTS:
         return f"{answer!r} is not a verdict: choose one of {', '.join(VERDICTS)}"
@@ -147,7 +147,7 @@ def _asked(
     """What is asked, the options, and what is said of the answer."""
     if isinstance(question, ClaimQuestion):
         text = claim(question.claim).text
-        response = "your verdict?" if answer is None else _judged(question, answer)
+        response = "your verdict?" if answer is None else _judge(question, answer)
         return f"An article says: {text}.".replace("..", "."), [], response
     options = [f"{letter})  {text}" for letter, (text, _) in question.options.items()]
     if answer is None:
@@ -155,7 +155,7 @@ def _asked(
     return question.prompt, options, _answered(notebook, name, question, answer)
 
 
-def _shown(function: str, notebook: object, answers: dict[str, object]) -> Shown:
+def _show(function: str, notebook: object, answers: dict[str, object]) -> Shown:
     """The page of `quiz` or `claims`, which `function` names."""
     if not isinstance(notebook, str) or not notebook:
         call = f"{function}()" if notebook == "" else f"{function}({notebook!r})"

@@ -33,7 +33,7 @@ class Table:
 
     def __repr__(self) -> str:
         rows = [
-            (name, item.text, item.status, self._when(item), _made(item) or item.source)
+            (name, item.text, item.status, self._when(item), _make(item) or item.source)
             for item, name in self._lines()
         ]
         return "\n".join(columns([HEAD, *rows], indent=""))
@@ -41,7 +41,7 @@ class Table:
     def _repr_markdown_(self) -> str:
         rows = []
         for item, name in self._lines():
-            source = _made(item) or f"[{item.page}]({item.source})"
+            source = _make(item) or f"[{item.page}]({item.source})"
             rows.append(
                 (
                     f"`{name}`" if name == item.key else name,
@@ -79,7 +79,7 @@ def markdown(
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _made(item: Figure) -> str:
+def _make(item: Figure) -> str:
     """How a derived figure is computed, in keys."""
     return "= " + item.formula.replace("{", "").replace("}", "") if item.formula else ""
 

@@ -85,7 +85,7 @@ def find_answer(name: str, namespace: dict[str, Any]) -> Callable[..., Any] | st
     return answer
 
 
-def _renamed(name: str, namespace: dict[str, Any]) -> str:
+def _rename(name: str, namespace: dict[str, Any]) -> str:
     """What to say if the last cell that was run defines nearly the same name and not `name`."""
     cells = namespace.get("In")
     for cell in reversed(cells if isinstance(cells, list) else []):
@@ -340,7 +340,7 @@ def _check(exercise_id: str, namespace: dict[str, Any], root: Path) -> Card:
         if spoilt := rerun.changed(exercise_id, answer, verdict.failing_case):
             spoilt = f"`{name}` changes its input `{spoilt}` in place: work on a copy"
             note = "; ".join(filter(None, (note, spoilt)))
-    note = "; ".join(filter(None, (note, _renamed(name, namespace))))
+    note = "; ".join(filter(None, (note, _rename(name, namespace))))
     attempts = progress.entry(exercise_id, root)["attempts"] or 1
     return card(exercise, verdict, attempts, note, root)
 

@@ -61,14 +61,14 @@ class Originals:
         return sorted(replaced)
 
 
-def _guarded() -> list[ModuleType]:
+def _guard() -> list[ModuleType]:
     modules = sys.modules.items()
     return [m for n, m in modules if n.partition(".")[0] in _PACKAGES and not isinstance(m, Late)]
 
 
 def _members() -> Iterator[tuple[Any, str, Any]]:
     """(owner, name, value) of all functions, classes and modules that an observation rests on."""
-    guarded = _guarded()
+    guarded = _guard()
     for owner in [*guarded, builtins, *(sys.modules[n] for n in _STANDARD if n in sys.modules)]:
         for name, value in list(vars(owner).items()):
             if isinstance(value, Late):  # becomes the module itself at its first use
@@ -99,7 +99,7 @@ def _holds_function(cell: Any) -> bool:
 
 def _tables() -> Iterator[tuple[str, dict]]:
     """The constant tables of the course's modules, and the attributes of what they hold."""
-    for module in _guarded():
+    for module in _guard():
         if module.__name__.partition(".")[0] != "utils":
             continue
         for name, value in list(vars(module).items()):

@@ -126,7 +126,7 @@ def _function(exercise_id: str, wrong: WrongAnswer, code: dict[str, str]) -> Ans
         for statement in ast.parse(text).body
     ]
     space: dict[str, Any] = {"__name__": "recorded", "print": lambda *_, **__: None}
-    needed = _needed(source, {name: s for s in statements for name in _bound(s)})
+    needed = _dependencies(source, {name: s for s in statements for name in _bound(s)})
     body = [statement for statement in statements if statement in needed]
     if any(ast.unparse(statement).startswith(_SLOW) for statement in body):
         raise ValueError("a grader must not wait for torch")
@@ -138,7 +138,7 @@ def _function(exercise_id: str, wrong: WrongAnswer, code: dict[str, str]) -> Ans
 _SLOW = ("import torch", "from torch")
 
 
-def _needed(code: CodeType, known: dict[str, ast.stmt]) -> list[ast.stmt]:
+def _dependencies(code: CodeType, known: dict[str, ast.stmt]) -> list[ast.stmt]:
     """The statements that bind what code uses, and what these use in turn."""
     result: list[ast.stmt] = []
     waiting = [code]

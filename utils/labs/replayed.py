@@ -62,7 +62,7 @@ class Replayed:
         storage = self.program.inputs[argument]
         return sum(
             view.size * view.itemsize
-            for view in self._transferred(inputs=True)
+            for view in self._transfer(inputs=True)
             if view.storage is storage
         )
 
@@ -72,11 +72,11 @@ class Replayed:
         a partition: what one descriptor can move."""
         from utils.nki.simulator.timing.transfers import run_length
 
-        views = [view for side in (True, False) for view in self._transferred(side)]
+        views = [view for side in (True, False) for view in self._transfer(side)]
         runs = (run_length(v, 1 if v.storage.on_chip else 0) * v.itemsize for v in views)
         return min(runs, default=0)
 
-    def _transferred(self, inputs: bool) -> Iterator[Any]:
+    def _transfer(self, inputs: bool) -> Iterator[Any]:
         """The views that DMA instructions read, or those that they write."""
         from utils.nki.simulator.enums import engine
         from utils.nki.simulator.uses import tensors_of

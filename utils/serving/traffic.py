@@ -133,13 +133,13 @@ def serve(engine: Engine, arrivals: Arrivals, join: bool = True) -> list[Served]
             clock.now_s = max(clock.now_s, waiting[sent][0])
         room = math.inf if join else 0 if engine.busy else engine.settings.slots
         while sent < len(waiting) and waiting[sent][0] <= clock.now_s and room:
-            engine.submit(waiting[sent][1], _noted(times[sent], clock))
+            engine.submit(waiting[sent][1], _note(times[sent], clock))
             sent, room = sent + 1, room - 1
         engine.step()
     return [Served(due, tuple(seen)) for (due, _), seen in zip(waiting, times, strict=True)]
 
 
-def _noted(times: list[float], clock: Timed) -> Callable[[int], None]:
+def _note(times: list[float], clock: Timed) -> Callable[[int], None]:
     return lambda token: times.append(clock.now_s)
 
 

@@ -134,7 +134,7 @@ def _lines(function: Callable[..., Any], would: str, quoted: str) -> list[str]:
         through, result = _apart(function, where.python) if where.python else _here(function)
     except (Exception, SystemExit) as error:
         return [f"on the Neuron device, this cell failed: {_short(_words(error))}", *beside]
-    return [f"measured on a Neuron device, as {through!r}: {would}", *_shown(result), *beside]
+    return [f"measured on a Neuron device, as {through!r}: {would}", *_show(result), *beside]
 
 
 def _here(function: Callable[[devices.Device], Any]) -> tuple[str, Any]:
@@ -208,7 +208,7 @@ def source(function: Callable[..., Any]) -> str:
     return ast.unparse(tree)
 
 
-def _shown(result: Any) -> list[str]:
+def _show(result: Any) -> list[str]:
     if isinstance(result, dict):
         return [f"  {key}: {value}" for key, value in result.items()]
     return [f"  {line}" for line in str(result).splitlines()]

@@ -30,14 +30,14 @@ class Late(ModuleType):
             raise AttributeError(name)
         if name in FUNCTIONS[self.__name__]:
             return functools.partial(_call, self.__name__, name)
-        return getattr(_loaded(self.__name__), name)
+        return getattr(_load(self.__name__), name)
 
 
 def _call(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
-    return getattr(_loaded(module), name)(*args, **kwargs)
+    return getattr(_load(module), name)(*args, **kwargs)
 
 
-def _loaded(name: str) -> ModuleType:
+def _load(name: str) -> ModuleType:
     if isinstance(sys.modules.get(name), Late):
         del sys.modules[name]
     return importlib.import_module(name)

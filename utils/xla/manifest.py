@@ -48,7 +48,7 @@ def write(folder: Path) -> Path:
     FileNotFoundError if there is no such folder.
     """
     folder = Path(folder)
-    known = {name: _described(folder / name) for name in _files(folder)}
+    known = {name: _describe(folder / name) for name in _files(folder)}
     target = folder / NAME
     half = folder / f".{NAME}.{os.getpid()}.part"
     with open(half, "w", encoding="utf-8") as file:
@@ -74,7 +74,7 @@ def check(folder: Path) -> list[Difference]:
         path = folder / name
         if path.stat().st_size != known[name]["bytes"]:
             results.append(Difference(name, "size"))
-        elif _described(path) != known[name]:
+        elif _describe(path) != known[name]:
             results.append(Difference(name, "changed"))
     return sorted(results, key=lambda item: item.file)
 
@@ -144,7 +144,7 @@ def _files(folder: Path) -> list[str]:
     )
 
 
-def _described(path: Path) -> dict[str, int | str]:
+def _describe(path: Path) -> dict[str, int | str]:
     with open(path, "rb", opener=_quietly) as file:
         digest = hashlib.file_digest(file, "sha256")
     return {"sha256": digest.hexdigest(), "bytes": path.stat().st_size}

@@ -120,7 +120,7 @@ def compare(
     device = torch_xla.device()  # first: a backward on the CPU before it would break those on XLA
     torch.manual_seed(seed)
     model = make()
-    changed = (change or _unchanged)(copy.deepcopy(model)).to(device)
+    changed = (change or _same_model)(copy.deepcopy(model)).to(device)
     there = tuple(item.to(device) for item in batch)
     xla = _train(changed, there, loss, steps, rate, torch_xla.sync)
     with _one_thread():
@@ -212,12 +212,12 @@ def _other_run(
     """As correct as the plain one: other order of the rows, weights one rounding away."""
     order = torch.randperm(len(batch[0]), generator=random)
     rows = tuple(item[order] for item in batch)
-    run = _train(_nudged(copy.deepcopy(model), random), rows, loss, steps, rate)
+    run = _train(_nudge(copy.deepcopy(model), random), rows, loss, steps, rate)
     # An output belongs to its row: back into the order of the batch.
     return _Run(run.output[order.argsort()], run.gradients, run.losses)
 
 
-def _nudged(model: nn.Module, random: torch.Generator) -> nn.Module:
+def _nudge(model: nn.Module, random: torch.Generator) -> nn.Module:
     """The model with each weight one float32 up, one down, or as it is."""
     with torch.no_grad():
         for parameter in model.parameters():
@@ -231,5 +231,5 @@ def _double(batch: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return tuple(item.double() if item.is_floating_point() else item for item in batch)
 
 
-def _unchanged(model: nn.Module) -> nn.Module:
+def _same_model(model: nn.Module) -> nn.Module:
     return model

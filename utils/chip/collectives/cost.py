@@ -200,7 +200,7 @@ class Estimate:
     steps: Any
 
 
-def _chosen(
+def _choose(
     kind: str,
     fabric: Fabric | Tier,
     ranks: int | tuple[int, ...] | None,
@@ -260,7 +260,7 @@ def seconds(
     where = where.reshape(sizes.shape)
     for place, (n, step) in enumerate(groups.T):
         some = where == place
-        choice = _chosen(kind, fabric, members or int(n), int(step), algorithm)
+        choice = _choose(kind, fabric, members or int(n), int(step), algorithm)
         size = sizes[some]
         times = [line.latency_s + line.seconds_per_byte * size for line in choice]
         best = np.argmin(times, axis=0)
@@ -297,7 +297,7 @@ def crossover_bytes(
     >>> crossover_bytes("all-reduce", Tier("ring", 4, 1e-6, 1e9, "ring"), algorithm="ring")
     4000.0
     """
-    known = _chosen(kind, fabric, ranks, stride, algorithm)
+    known = _choose(kind, fabric, ranks, stride, algorithm)
     least = min(line.seconds_per_byte for line in known)
     return min(
         (

@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     )
     given = parser.parse_args(arguments)
     if given.published or given.accuracy:
-        return _published(given)
+        return _published_accuracy(given)
     try:
         rows = nki_validation.chosen(given.row, given.target)
     except LookupError as error:
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     return 1 if report.failures else 0
 
 
-def _published(given: argparse.Namespace) -> int:
+def _published_accuracy(given: argparse.Namespace) -> int:
     """The accuracy on published sources: 1 where a source is not there or an aim is not met."""
     from utils.nki.validation import accuracy
     from utils.nki.validation.published import published

@@ -195,7 +195,7 @@ def missing(
         listed.append(_source(other))
     if answers.capacity == "both" and Case(answers, saving, values, result).only_older:
         listed.append(_generation(answers, other))
-    listed += [*_doubted(answers, result, other), *_unsure(answers, other)]
+    listed += [*_doubtful(answers, result, other), *_unsure(answers, other)]
     useful = [
         Missing(what, todo, tuple(sorted(ways - {verdict})))
         for what, todo, ways in listed
@@ -234,7 +234,7 @@ def _generation(answers: Answers, other: _Verdict) -> _Open:
     )
 
 
-def _doubted(answers: Answers, result: Seen, other: _Verdict) -> Iterator[_Open]:
+def _doubtful(answers: Answers, result: Seen, other: _Verdict) -> Iterator[_Open]:
     """Answers worse than what the audit found."""
     for doubt in contradictions(answers, result):
         if doubt.field in QUESTIONS and doubt.used == doubt.answered:

@@ -292,7 +292,7 @@ def pilot_of(decision: Decision, results: Results | None = None) -> Pilot:
             items.append(_here(results.parity))
         items.append(_number(step, numbers.get(key), about.get(key, "")))
     weeks = {key: step.weeks for key, step in plan.items()} | {"port": decision.port_weeks}
-    return Pilot(tuple(plan.values()), weeks, (*items, *checks), _blocked(decision))
+    return Pilot(tuple(plan.values()), weeks, (*items, *checks), _blocking_reason(decision))
 
 
 def _asked_and_result(item: Item) -> str:
@@ -354,7 +354,7 @@ def _again(decision: Decision, measured: bool) -> Item:
     )
 
 
-def _blocked(decision: Decision) -> str:
+def _blocking_reason(decision: Decision) -> str:
     if decision.verdict in ("gpu", "neither"):
         return f"No pilot now. {decision.headline}; these are the steps if that changes"
     late = decision.port_weeks + decision.pilot_weeks - decision.used.deadline_weeks

@@ -117,7 +117,7 @@ class Decision:
                 f"**{reason.rule}**" if reason.decides else reason.rule,
                 reason.speaks,
                 reason.text,
-                "; ".join(_linked(source) for source in reason.sources),
+                "; ".join(_with_links(source) for source in reason.sources),
             )
             for reason in self.reasons
         ]
@@ -138,7 +138,7 @@ class Decision:
             gaps = [(gap.what, gap.todo, ", ".join(gap.verdicts)) for gap in self.missing]
             parts.append(markdown(("to find out", "how", "could become"), gaps))
         listed = [
-            (risk.kind, risk.text, risk.mitigation, _linked(risk.source)) for risk in self.risks
+            (risk.kind, risk.text, risk.mitigation, _with_links(risk.source)) for risk in self.risks
         ]
         parts.append(markdown(("risk", "what", "what to do", "source"), listed))
         return "\n\n".join(parts)
@@ -151,7 +151,7 @@ def _first(flips: tuple[Flip, ...]) -> list[Flip]:
     return [first[name] for name in order][:3]
 
 
-def _linked(source: Evidence) -> str:
+def _with_links(source: Evidence) -> str:
     return f"[{source.short}]({source.address})" if source.address else source.short
 
 

@@ -189,13 +189,13 @@ def parsed(entry: Mapping[str, Any], name: str) -> Input:
     spread}`. Raises InputError that names the input.
     """
     try:
-        return _parsed(entry, name)
+        return _parse(entry, name)
     except InputError as error:
         own = error.field == name
         raise error.renamed(name if own else f"{name}: {error.field}") from None
 
 
-def _parsed(entry: Mapping[str, Any], name: str) -> Input:
+def _parse(entry: Mapping[str, Any], name: str) -> Input:
     known = {field.name for field in dataclasses.fields(Input)} | {"figure", "spread"}
     if unknown := sorted(set(entry) - known):
         raise InputError(name, ", ".join(unknown), "one of " + ", ".join(sorted(known)))

@@ -80,11 +80,11 @@ class Scenario:
             raise InputError("currency", repr(self.currency), "three capitals, such as EUR")
         if len(self.options) < 1:
             raise InputError("options", "none", "one or more")
-        shared = self._fitted(self.shared, "")
+        shared = self._fit(self.shared, "")
         object.__setattr__(self, "shared", shared)
         options = {}
         for name, item in self.options.items():
-            own = self._fitted(item.inputs, f"{name}.")
+            own = self._fit(item.inputs, f"{name}.")
             if twice := sorted(own.keys() & shared.keys()):
                 raise InputError(f"{name}.{twice[0]}", "an input that is shared too",
                                  "one or the other")  # fmt: skip
@@ -97,10 +97,10 @@ class Scenario:
                 fields = (f"{name}.{entry}" for entry in error.field.split(", "))
                 raise error.renamed(", ".join(fields)) from None
 
-    def _fitted(self, inputs: Mapping[str, Input], prefix: str) -> Mapping[str, Input]:
+    def _fit(self, inputs: Mapping[str, Input], prefix: str) -> Mapping[str, Input]:
         return MappingProxyType(
             {
-                name: _named(prefix + name, item.fitted, field_of(name), self.currency)
+                name: _name(prefix + name, item.fitted, field_of(name), self.currency)
                 for name, item in inputs.items()
             }
         )
@@ -163,7 +163,7 @@ class Scenario:
         moved = {}
         for path, value in changes.items():
             field = self.field(path)
-            moved[path] = _named(path, self.inputs[path].at, value, field)
+            moved[path] = _name(path, self.inputs[path].at, value, field)
         return self.with_inputs(moved)
 
     def with_inputs(self, changes: Mapping[str, Input]) -> "Scenario":
@@ -203,7 +203,7 @@ def field_name(path: str) -> str:
     return path.rsplit(".", 1)[-1]
 
 
-def _named(path: str, function: Any, *arguments: Any) -> Any:
+def _name(path: str, function: Any, *arguments: Any) -> Any:
     """Call it; an InputError names the path instead of the field."""
     try:
         return function(*arguments)

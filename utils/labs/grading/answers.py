@@ -249,17 +249,17 @@ def fill(cells: list[SubmittedCell], lab: Lab) -> Notebook:
             filled.append(replace(cell, source=source))
         else:
             filled.append(cell)
-            notes.extend(_mended(cell, source))
+            notes.extend(_repairs(cell, source))
             # An answer may need what its author added to a given cell, such as an import.
             if cell.kind == "given" and source is not None:
                 if source.strip() != cell.source.strip():
                     filled.append(Cell(f"edited {cell.id}", "extra", source))
         filled.extend(extras.get(cell.id, []))
-    notes.extend(_defined_again(filled, lab))
+    notes.extend(_redefinitions(filled, lab))
     return Notebook(tuple(filled), tuple(notes))
 
 
-def _defined_again(cells: list[Cell], lab: Lab) -> Iterator[str]:
+def _redefinitions(cells: list[Cell], lab: Lab) -> Iterator[str]:
     """Notes on functions that an own cell below their check defines: no check sees those."""
     for exercise in lab.exercises:
         check = next(
@@ -270,7 +270,7 @@ def _defined_again(cells: list[Cell], lab: Lab) -> Iterator[str]:
             yield f"{again}; the answer cell counts"
 
 
-def _mended(cell: Cell, source: str | None) -> list[str]:
+def _repairs(cell: Cell, source: str | None) -> list[str]:
     if cell.kind in ("text", "silent"):
         return []
     what = {"given": f"given cell {cell.id}", "check": f"check of {cell.exercise}"}.get(

@@ -186,7 +186,7 @@ def attempts_of(messages: Iterable[dict[str, Any]]) -> Attempts:
 
 def _read_line(attempt: Attempt, text: str) -> None:
     try:
-        line = _parsed(text)
+        line = _parse(text)
     except (ValueError, RecursionError):
         return
     if not isinstance(line, dict):
@@ -210,7 +210,7 @@ def _read_line(attempt: Attempt, text: str) -> None:
     attempt.finished |= line.get("end") is True
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     """A line of a report. Raises ValueError for one that is larger, in any way, than observations
     are: a judge may take the square of what it reads, in memory and time.
     """

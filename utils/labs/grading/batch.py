@@ -75,7 +75,7 @@ def grade(
         known = {record.entry: replace(record, log={}) for record in records.read(out)}
         handed_in = submissions.find(folder, known.values(), lab_name)
         chosen = lab.load(root, lab_name or _guess(handed_in, root))
-        whose, which = _asked_again(list(again), handed_in, chosen)
+        whose, which = _to_grade_again(list(again), handed_in, chosen)
         limits = limits or Limits()
         with _pool(chosen, root, jobs, scheduler, say) as pool:
             seed = folders.keep_seed(out, seed)
@@ -123,7 +123,7 @@ def grade(
                             before = known.get(result.submission.path.name)
                             marks = result.marks
                             if before and len(marks) < len(chosen.exercises):
-                                marks = _merged(marks, before)
+                                marks = _merge(marks, before)
                             key = "" if result.failed else key
                             result = replace(result, marks=marks, key=key, seed=use)
                         record = result if isinstance(result, Record) else _keep(result, book, out)
@@ -184,7 +184,7 @@ def _cases(exercises: Iterable[Exercise], seed: str) -> dict[str, list[Facts]]:
     return {e.id: marking.cases(e.id, seed) for e in exercises}
 
 
-def _asked_again(
+def _to_grade_again(
     again: list[str], handed_in: list[Submission], chosen: Lab
 ) -> tuple[set[str], tuple[Exercise, ...]]:
     """Whose submissions to grade again, and which exercises; none means all of them."""
@@ -203,7 +203,7 @@ def _asked_again(
     return whose, named
 
 
-def _merged(marks: list[Mark], before: Record) -> list[Mark]:
+def _merge(marks: list[Mark], before: Record) -> list[Mark]:
     new = {mark.exercise.id: mark for mark in marks}
     return [new.get(mark.exercise.id, mark) for mark in before.marks]
 

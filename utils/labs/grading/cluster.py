@@ -73,7 +73,7 @@ def _reason() -> Callable[..., str]:
     return lambda dask_worker: str(dask_worker.plugins["course-sandboxes"].reason)
 
 
-def _packed() -> Callable[[bytes], bytes]:
+def _pack() -> Callable[[bytes], bytes]:
     def work(task: bytes) -> bytes:
         import pickle
 
@@ -159,7 +159,7 @@ class Cluster:
     def _send(self, task: Task, outer: "Future[Result]", number: int) -> None:
         key = f"grade-{self.started}-{task.submission.slug}-{number}"
         packed = pickle.dumps(task)
-        inner = self.client.submit(_packed(), packed, key=key, resources={PLACES: 1}, pure=False)
+        inner = self.client.submit(_pack(), packed, key=key, resources={PLACES: 1}, pure=False)
         inner.add_done_callback(partial(self._ended, task, outer, number))
 
     def _ended(self, task: Task, outer: "Future[Result]", number: int, inner: Any) -> None:

@@ -215,13 +215,13 @@ def _gradescope(path: Path) -> dict[str, Entry]:
     if not isinstance(content, dict):
         raise ValueError(f"{path} holds no table of submissions: export it again")
     return {
-        name: _submitted_by(name, about)
+        name: _submission_of(name, about)
         for name, about in content.items()
         if isinstance(name, str) and isinstance(about, dict)
     }
 
 
-def _submitted_by(name: str, about: dict[str, Any]) -> Entry:
+def _submission_of(name: str, about: dict[str, Any]) -> Entry:
     people = [p for p in about.get(":submitters") or [] if isinstance(p, dict)]
     ids = [str(p.get(":sid") or p.get(":email") or "") for p in people]
     time = about.get(":created_at")

@@ -213,14 +213,14 @@ def same_code(one: str, other: str) -> str:
             plain = [_bare(tree) for tree in trees]
             if plain[0] == plain[1]:
                 return "comments and docstrings"
-            renamed = [_renamed(tree) for tree in trees]
+            renamed = [_rename(tree) for tree in trees]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     long_enough = sum(isinstance(node, ast.stmt) for node in ast.walk(trees[1])) >= _NO_CHANCE
     return "names, comments and docstrings" if renamed[0] == renamed[1] and long_enough else ""
 
 
-def _renamed(tree: ast.AST) -> str:
+def _rename(tree: ast.AST) -> str:
     """The program with its own names numbered in the order in which they come."""
     own: dict[str, str] = {}
     for node in ast.walk(tree):

@@ -111,7 +111,7 @@ def _mark_of(
         cause = _ended(attempt, limits)
         private = f"case {attempt.case}, output: {attempt.output[:TEXT_CHARS]!r}"
         return Mark(exercise, "error", 0.0, (), cause, notes, private)
-    result = _judged(exercise, cells, hidden, attempt, notes)
+    result = _judge(exercise, cells, hidden, attempt, notes)
     did = list(_did(attempt))
     if result.points and scan.reaches_counters(cells):
         did.append("its cells name what leads into the functions that observe it")
@@ -181,7 +181,7 @@ def _exception(name: str) -> str:
     return name if name in _KNOWN else "an exception of another library or its own"
 
 
-def _judged(
+def _judge(
     exercise: Exercise,
     cells: list[Cell],
     hidden: list[Facts],
@@ -218,7 +218,7 @@ def _judged(
         c for c, published in zip(map(_short, whole), criteria, strict=True) if c != published
     ]
     private += "".join(f"; {c.name}: measured {c.measured!r}, {c.message!r}" for c in changed)
-    cause = _raised(verdict.error, cells) if verdict.state == "error" else ""
+    cause = _exception_text(verdict.error, cells) if verdict.state == "error" else ""
     return Mark(exercise, verdict.state, verdict.points, criteria, cause, notes, private)
 
 
@@ -245,7 +245,7 @@ def _for_the_learner(c: Criterion, seen: list[Facts]) -> Criterion:
     return replace(c, measured=measured, message=message)
 
 
-def _raised(error: str, cells: list[Cell]) -> str:
+def _exception_text(error: str, cells: list[Cell]) -> str:
     """What an answer raised, without its message, which could hold a hidden input.
 
     A line is shown if it stands there word by word in the learner's own cells.

@@ -278,7 +278,7 @@ class ClassSummary:
         if tried[-1] is not row.record.marks[-1]:
             text += f", stopped after {tried[-1].exercise.name}"
         if broken := [mark.exercise.name for mark in tried if mark.state == "error"]:
-            text += f", and {_listed(broken)} ended in an error"
+            text += f", and {_join_names(broken)} ended in an error"
         wrong = [
             (about.wrong[output], mark.exercise.name, output)
             for about, mark in zip(self._exercises, row.record.marks, strict=True)
@@ -302,9 +302,9 @@ def _keep(heap: list[tuple[float, int, Graded]], row: Graded, number: int, most:
     (heapq.heappush if len(heap) < most else heapq.heappushpop)(heap, entry)
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     """
-    >>> _listed(["ex1"]), _listed(["ex1", "ex2", "ex4"])
+    >>> _join_names(["ex1"]), _join_names(["ex1", "ex2", "ex4"])
     ('ex1', 'ex1, ex2 and ex4')
     """
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -43,7 +43,7 @@ def reaches_counters(cells: Iterable[Cell]) -> bool:
     """
     modules: set[str] = set()  # what a cell imports, those below it have
     for cell in cells:
-        nodes = list(ast.walk(_parsed(cell.source) or ast.Module([], [])))
+        nodes = list(ast.walk(_parse(cell.source) or ast.Module([], [])))
         for node in nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 modules |= {a.asname or a.name.partition(".")[0] for a in node.names}
@@ -73,7 +73,7 @@ def _is_hidden(node: ast.AST, modules: set[str]) -> bool:
     return not isinstance(name, ast.Constant)
 
 
-def _parsed(source: str) -> ast.AST | None:
+def _parse(source: str) -> ast.AST | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the parser warns of what others wrote
         for text in (source, without_magics(source)):
@@ -97,7 +97,7 @@ def signs(cells: Iterable[Cell]) -> tuple[str, ...]:
 
 
 def _in(source: str, known: dict[str, str], given: set[str]) -> list[tuple[int, str]]:
-    tree = _parsed(source)
+    tree = _parse(source)
     if tree is None:
         # IPython runs more than Python parses, such as `x = %magic`.
         lines = enumerate(source.split("\n"), 1)

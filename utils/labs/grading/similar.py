@@ -292,7 +292,7 @@ def evidence(lab: Lab, out: Path, similar: Similar) -> Iterator[Mapping[str, Any
                 (
                     similar.students[side],
                     len(who) - 1,
-                    _marked(source, {n for number in both for n in own[number]}),
+                    _mark(source, {n for number in both for n in own[number]}),
                 )
                 for side, who, source, own in zip(
                     sides, (pair.ones, pair.others), sources, printed, strict=True
@@ -301,5 +301,5 @@ def evidence(lab: Lab, out: Path, similar: Similar) -> Iterator[Mapping[str, Any
         }
 
 
-def _marked(source: str, numbers: set[int]) -> list[tuple[bool, str]]:
+def _mark(source: str, numbers: set[int]) -> list[tuple[bool, str]]:
     return [(number in numbers, line) for number, line in enumerate(source.split("\n"), 1)]

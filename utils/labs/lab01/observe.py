@@ -29,10 +29,10 @@ def _response(exercise: str, answer: Answer, *inputs: Any) -> Any:
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[Any]:
     """What an answer returns at each call, without the course's own models."""
     response = called.responses(f"lab01.{exercise}", answer, calls, MODELS)
-    return [_listed(item) for item in response]
+    return [_join_names(item) for item in response]
 
 
-def _listed(value: Any) -> Any:
+def _join_names(value: Any) -> Any:
     return listed(value, _MOST)
 
 
@@ -47,7 +47,7 @@ def observe_gemm_times(answer: Answer, case: Facts) -> Facts:
 def _seconds_and_bound(item: Any) -> list[Any] | str:
     if not isinstance(item, list | tuple) or len(item) != 2:
         return describe(item)
-    return [number(_listed(item[0])), text(item[1])]
+    return [number(_join_names(item[0])), text(item[1])]
 
 
 def observe_ridges(answer: Answer, case: Facts) -> Facts:
@@ -62,7 +62,7 @@ def observe_fit(answer: Answer, case: Facts) -> Facts:
     given = response if isinstance(response, dict) else {}
     return {
         "kind": describe(response),
-        "items": numbers(_listed(given.get("bytes")))["items"],
+        "items": numbers(_join_names(given.get("bytes")))["items"],
         "stage": _stage(given),
     }
 
@@ -70,7 +70,7 @@ def observe_fit(answer: Answer, case: Facts) -> Facts:
 def _stage(given: dict[Any, Any]) -> Any:
     if "stage" not in given:
         return "nothing"
-    stage = _listed(given["stage"])
+    stage = _join_names(given["stage"])
     return None if stage is None else number(stage)
 
 

@@ -138,7 +138,7 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
         _quantile("p99", case, facts, p99, 99, sound),
     ]
     missing = [row for row, item in zip(rows[3:], (median, p99), strict=True) if _no_number(item)]
-    unreturned = SAYS["one-number"].format(returned=_returned(items, facts))
+    unreturned = SAYS["one-number"].format(returned=_return_text(items, facts))
     if not called:
         # Nothing else can be said of what never ran.
         first = SAYS["makes-up-two-numbers"]
@@ -165,7 +165,7 @@ def _no_number(value: Any) -> bool:
     return not isinstance(value, int | float)
 
 
-def _returned(items: list[Any], facts: Facts) -> str:
+def _return_text(items: list[Any], facts: Facts) -> str:
     kind = facts["returned"]["kind"]
     if len(items) == 2:
         kind = f"({', '.join(item if _no_number(item) else 'a number' for item in items)})"

@@ -60,10 +60,10 @@ def _storm_case(rng: random.Random, steps: int, largest_at: int) -> Facts:
 
 def storm_words(case: Facts) -> str:
     """What a card says of a case."""
-    return f"batches of {_listed(case['sizes'])} rows, warmup = {case['warmup']}"
+    return f"batches of {_join_names(case['sizes'])} rows, warmup = {case['warmup']}"
 
 
-def _listed(numbers: list[int]) -> str:
+def _join_names(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
@@ -167,7 +167,7 @@ def _sentence_case(rng: random.Random) -> Facts:
 
 def sentence_words(case: Facts) -> str:
     """What a card says of a case."""
-    return f"{COUNT} sentences of {_listed(sorted(_lengths(case)))} tokens to predict"
+    return f"{COUNT} sentences of {_join_names(sorted(_lengths(case)))} tokens to predict"
 
 
 def _lengths(case: Facts) -> list[int]:

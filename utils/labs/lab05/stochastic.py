@@ -122,7 +122,7 @@ def judge_stochastic(case: Facts, facts: Facts) -> list[Criterion]:
     between = [(v, s) for v, s in zip(values, facts["seen"], strict=True) if v.p > 0]
     exact = [(v, s) for v, s in zip(values, facts["seen"], strict=True) if v.p == 0]
     apart, idle = _neighbours(between), all(len(seen) == 1 for _, seen in between)
-    unmoved, fair = _exact(exact), _unbiased(case, facts)
+    unmoved, fair = _exact(exact), _bias_criterion(case, facts)
     own = _generator(facts)
     if not apart.passed:
         unmoved, fair = not_judged(unmoved), not_judged(fair)
@@ -195,7 +195,7 @@ def _bias(case: Facts, facts: Facts) -> tuple[int, int, float, float]:
     return far, len(ups), max(abs(sum(off)), abs(sum(signed))) / total, lean_limit(total)
 
 
-def _unbiased(case: Facts, facts: Facts) -> Criterion:
+def _bias_criterion(case: Facts, facts: Facts) -> Criterion:
     far, count, lean, most = _bias(case, facts)
     passed = not far and lean <= most
     message = "" if passed else _why_biased(case, facts)

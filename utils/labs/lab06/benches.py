@@ -67,18 +67,18 @@ def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
         criterion("results held", 1, held <= 2, str(held), "at most 2 at a time", kept),
     ]
     if not log.count("f"):
-        message = SAYS["does-nothing-3"].format(returned=_returned(facts))
+        message = SAYS["does-nothing-3"].format(returned=_return_text(facts))
         return none_judged(rows, message)
     if "c" not in log:
         message = SAYS["another-clock"]
         return [*rows[:2], *none_judged(rows[2:], message)]
     if facts["items"] is None:
-        message = f'{_returned(facts)}: return {{"first_s": ..., "median_s": ...}}, in seconds'
+        message = f'{_return_text(facts)}: return {{"first_s": ..., "median_s": ...}}, in seconds'
         return [*rows[:2], *none_judged(rows[2:4], message), rows[4]]
     return rows
 
 
-def _returned(facts: Facts) -> str:
+def _return_text(facts: Facts) -> str:
     return SAYS["a-pair"].format(kind=facts["kind"])
 
 

@@ -166,7 +166,7 @@ class Pipeline:
             self._moved.wait_for(lambda: self._now >= self._wake)
             self._state = "busy"
 
-    def _settled(self) -> bool:
+    def _is_settled(self) -> bool:
         """Whether nothing more happens before the clock moves, if the loader does what it may."""
         if self._over:
             return True
@@ -184,7 +184,9 @@ class Pipeline:
         with self._moved:
             while True:
                 patience = LESS if self._shortfalls > 1 else PATIENCE
-                settled = any(self._moved.wait_for(self._settled, SLICE_S) for _ in range(patience))
+                settled = any(
+                    self._moved.wait_for(self._is_settled, SLICE_S) for _ in range(patience)
+                )
                 if self._over:
                     return
                 self._shortfalls += not settled

@@ -60,7 +60,7 @@ def _window(events: Events) -> tuple[float, float]:
     return min(e["ts"] for e in steps), max(e["ts"] + e["dur"] for e in steps)
 
 
-def _covered(events: Events, window: tuple[float, float]) -> dict[str, float]:
+def _cover(events: Events, window: tuple[float, float]) -> dict[str, float]:
     """Microseconds of the window by kind; a moment counts once, as the first kind in ORDER."""
     begin, end = window
     spans = [
@@ -78,7 +78,7 @@ def _covered(events: Events, window: tuple[float, float]) -> dict[str, float]:
 def right_shares(events: Events) -> dict[str, float]:
     """The share of the window of steps that each kind covers, from 0 to 1."""
     begin, end = _window(events)
-    return {kind: time / (end - begin) for kind, time in _covered(events, (begin, end)).items()}
+    return {kind: time / (end - begin) for kind, time in _cover(events, (begin, end)).items()}
 
 
 def judge_profiles(case: Facts, facts: Facts) -> list[Criterion]:

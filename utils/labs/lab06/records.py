@@ -115,7 +115,7 @@ def _some(rng: random.Random, steps: int, count: int) -> list[int]:
 # What is right
 
 
-def _counted(record: Facts, name: str, first: int = WARM_UP) -> int:
+def _count(record: Facts, name: str, first: int = WARM_UP) -> int:
     counters = record["counters"]
     return counters[-1].get(name, 0) - counters[first].get(name, 0)
 
@@ -131,9 +131,9 @@ def numbers(record: Facts) -> dict[str, float]:
     graphs = [item for step in record["graph_nodes"][WARM_UP:] for item in step]
     return {
         "no marker": graphs[-1] / graphs[0] if graphs else 1.0,
-        "fallback": sum(_counted(record, name) for name in _operators(record)) / after,
-        "recompiles": _counted(record, "UncachedCompile") / after,
-        "reads": _counted(record, READ) / after,
+        "fallback": sum(_count(record, name) for name in _operators(record)) / after,
+        "recompiles": _count(record, "UncachedCompile") / after,
+        "reads": _count(record, READ) / after,
         "starved": waits / (waits + works),
     }
 
@@ -141,7 +141,7 @@ def numbers(record: Facts) -> dict[str, float]:
 def right_diagnosis(record: Facts) -> tuple[str, float | None]:
     """The first cause that holds, with its number; `HEALTHY` and None if none does."""
     result = numbers(record)
-    if _counted(record, "MarkStep") < record["steps"] - WARM_UP:
+    if _count(record, "MarkStep") < record["steps"] - WARM_UP:
         return "no marker", result["no marker"]
     cause = next((item for item in CAUSES[1:] if result[item] > MOST), HEALTHY)
     return cause, result.get(cause)

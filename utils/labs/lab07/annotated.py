@@ -53,7 +53,7 @@ def judge_annotated(case: Facts, facts: Facts) -> list[Criterion]:
     small, sent = payload(case), sum(size for _, size, _ in result)
     fits, bytes_of = is_one and sent == small, (f"{sent:.0f} bytes", f"{small} bytes")
     why_not = _why_not_one(case, facts)
-    alone = criterion("one collective", 3, is_one, _listed(result), "1 all-reduce", why_not)
+    alone = criterion("one collective", 3, is_one, _join_names(result), "1 all-reduce", why_not)
     size = criterion("payload", 2, fits, *bytes_of, _why_not_small(case, facts))
     if not right:
         # Of another computation it means nothing what it sends.
@@ -94,7 +94,7 @@ def _memory(case: Facts, facts: Facts) -> Criterion:
     return criterion("weights on a device", 3, passed, measured, target, message)
 
 
-def _listed(result: list) -> str:
+def _join_names(result: list) -> str:
     kinds = Counter(kind for kind, _, _ in result)
     return ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"
 
@@ -113,12 +113,12 @@ def _why_not_one(case: Facts, facts: Facts) -> str:
     if not by_outputs["first"] and by_outputs["second"]:
         return SAYS["rows-then-columns"]
     if not by_outputs["first"]:
-        return SAYS["both-by-inputs"].format(listed=_listed(result))
+        return SAYS["both-by-inputs"].format(listed=_join_names(result))
     if "collective-permute" in kinds:
         return "a tensor lies on one axis of the mesh and is needed on the other, so it is moved"
     if shards["x"][1] < sizes["inputs"]:
         return SAYS["features-of-x-divided"]
-    return SAYS["x-along-model"].format(listed=_listed(result))
+    return SAYS["x-along-model"].format(listed=_join_names(result))
 
 
 def _why_not_small(case: Facts, facts: Facts) -> str:

@@ -72,10 +72,10 @@ def local_gradients(case: Facts) -> Local:
 
 def truth(case: Facts, local: Local) -> list[float]:
     """The gradient of the mean loss of all samples, flat. local: what `local_gradients` gives."""
-    return _weighted(local, case["samples"], sum(case["samples"]))
+    return _weight(local, case["samples"], sum(case["samples"]))
 
 
-def _weighted(local: Local, weights: Sequence[float], over: float) -> list[float]:
+def _weight(local: Local, weights: Sequence[float], over: float) -> list[float]:
     own = [(w, g) for w, g in zip(weights, local, strict=True) if g is not None]
     return [sum(w * g[place] for w, g in own) / over for place in range(len(own[0][1]))]
 
@@ -87,19 +87,19 @@ def ways(case: Facts, local: Local) -> list[tuple[str, list[float]]]:
     busy = sum(map(bool, samples))
     plain = SAYS["the-mean-over-ranks"]
     return [
-        (plain, _weighted(local, ones, ranks)),
-        (plain, _weighted(local, ones, busy)),
-        (SAYS["a-sum-over-ranks"], _weighted(local, ones, 1)),
-        (SAYS["a-sum-over-samples"], _weighted(local, samples, 1)),
-        (SAYS["divided-by-the-ranks"], _weighted(local, samples, ranks)),
+        (plain, _weight(local, ones, ranks)),
+        (plain, _weight(local, ones, busy)),
+        (SAYS["a-sum-over-ranks"], _weight(local, ones, 1)),
+        (SAYS["a-sum-over-samples"], _weight(local, samples, 1)),
+        (SAYS["divided-by-the-ranks"], _weight(local, samples, ranks)),
         ("weighted by samples, then divided by the ranks that have some: divide by all samples",
-         _weighted(local, samples, busy)),
+         _weight(local, samples, busy)),
         ("divided twice: by all samples, and by the ranks",
-         _weighted(local, samples, total * ranks)),
+         _weight(local, samples, total * ranks)),
         ("the largest batch is no common measure: divide by all samples",
-         _weighted(local, samples, max(samples))),
+         _weight(local, samples, max(samples))),
         ("the weights are the wrong way round: more samples count more",
-         _weighted(local, [1 / sample if sample else 0 for sample in samples],
+         _weight(local, [1 / sample if sample else 0 for sample in samples],
                    sum(1 / sample for sample in samples if sample))),
     ]  # fmt: skip
 

@@ -109,7 +109,7 @@ def label(curve: Facts) -> str:
     )
 
 
-def _seen(cause: str, curve: Facts) -> str:
+def _read_seen(cause: str, curve: Facts) -> str:
     """What in a curve shows its cause."""
     first, last = curve["rows"][0], curve["rows"][-1]
     if cause == "weak scaling":
@@ -208,7 +208,9 @@ def _about_cause(curve: Facts, response: Facts) -> str:
     if cause not in CAUSES:
         return SAYS["a-name-of-its-own"].format(cause=cause)
     why = _no_alarm(cause, curve) if right not in MISLEADING else ""
-    return SAYS["communication-everywhere"].format(cause=cause, value=why or _seen(right, curve))
+    return SAYS["communication-everywhere"].format(
+        cause=cause, value=why or _read_seen(right, curve)
+    )
 
 
 def _about_number(case: Facts, curve: Facts, response: Facts) -> str:

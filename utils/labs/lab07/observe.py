@@ -18,11 +18,11 @@ _MOST = 20
 def observe_annotated(answer: Answer, case: Facts) -> Facts:
     """Collectives, shards and the error of the output, from a process with four devices."""
     return apart.observed(
-        spmd.run, _annotated, answer, case["sizes"], tuple(case["mesh"]), devices=mlp.DEVICES
+        spmd.run, _annotate, answer, case["sizes"], tuple(case["mesh"]), devices=mlp.DEVICES
     )
 
 
-def _annotated(answer: Answer, sizes: mlp.Sizes, shape: mlp.Shape) -> Facts:
+def _annotate(answer: Answer, sizes: mlp.Sizes, shape: mlp.Shape) -> Facts:
     """Runs where there are four devices."""
     import torch_xla
 

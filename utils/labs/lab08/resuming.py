@@ -72,7 +72,7 @@ def judge_kills(case: Facts, facts: Facts) -> list[Criterion]:
     losses = dict(steps_of(whole))
     last = (case["kills"][0]["step"] - 1) // case["save_every"] * case["save_every"]
     wrong = _differs(lives[1], saves_of(lives[0], last))
-    lost = _lost(lives[1], wrong, first_value(whole, "begun"), last)
+    lost = _why_lost(lives[1], wrong, first_value(whole, "begun"), last)
     judged = [
         *_judge_state(lives[1], wrong, saves_of(lives[0], last), first_value(whole, "begun")),
         _judge_losses(lives, losses, states[case["steps"]], last),
@@ -110,7 +110,7 @@ GROUPS = {
 }
 
 
-def _lost(life: Facts, wrong: list[str], begun: Facts, last: int) -> str:
+def _why_lost(life: Facts, wrong: list[str], begun: Facts, last: int) -> str:
     """Why nothing was resumed after the first kill; "" if something was."""
     resumed = first_value(life, "resumed")
     if resumed is None and "Weights only load failed" in life["raised"]:
@@ -133,14 +133,14 @@ def _judge_state(
     criteria = []
     for group, names in GROUPS.items():
         off = [name for name in names if name in wrong]
-        texts = [_named(name, resumed, right, begun) for name in off] if resumed else []
+        texts = [_name(name, resumed, right, begun) for name in off] if resumed else []
         measured = f"{len(names) - len(off)} of {len(names)} parts"
         target = f"{len(names)} of {len(names)} parts"
         criteria.append(criterion(group, 2, not off, measured, target, "; ".join(texts)))
     return criteria
 
 
-def _named(name: str, resumed: Facts, right: list[Facts], begun: Facts) -> str:
+def _name(name: str, resumed: Facts, right: list[Facts], begun: Facts) -> str:
     """What is wrong with one part of the state, and what to do."""
     what, value = PARTS[name], resumed[name]
     if name == "step" and isinstance(value, int):

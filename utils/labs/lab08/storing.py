@@ -142,7 +142,7 @@ class _Trials:
         largest = max(newer, key=lambda entry: len(newer[entry]), default=None)
         for harm in self.case["harms"] if largest else []:
             assert largest is not None
-            for place, content in _harmed(newer, largest, harm):
+            for place, content in _damage(newer, largest, harm):
                 place.write_bytes(content)
             yield {"what": harm, "response": self.read_back(folder, one, two)}
             _put_back(folder, whole)
@@ -172,7 +172,7 @@ class _Trials:
         return self.read_back(folder, step)
 
 
-def _harmed(newer: Snapshot, largest: Path, harm: Facts) -> Iterator[tuple[Path, bytes]]:
+def _damage(newer: Snapshot, largest: Path, harm: Facts) -> Iterator[tuple[Path, bytes]]:
     """The files that a harm changes, with their content after it."""
     kind, share = harm["kind"], harm.get("share", 0.0)
     place, content = largest, newer[largest]

@@ -27,12 +27,12 @@ def written(_: Answer, write: Answer, case: Facts, scratch: Path) -> str:
         shutil.copytree(folder, scratch / "older", symlinks=True)
         write(folder, two, state(case, two), 2)
         for place, kill in enumerate(case["kills"]):
-            _killed(write, case, made(scratch, f"kill{place}"), kill)
+            _kill(write, case, made(scratch, f"kill{place}"), kill)
         _power(write, case, made(scratch, "power"))
         return _full(write, case, made(scratch, "full"))
 
 
-def _killed(write: Answer, case: Facts, folder: Path, kill: Facts) -> None:
+def _kill(write: Answer, case: Facts, folder: Path, kill: Facts) -> None:
     """Write one checkpoint and die in the next, in a copy of this process."""
     events = {"rename": ("os.rename", "os.link"), "remove": ("os.remove", "os.truncate")}
     if process := os.fork():

@@ -52,11 +52,11 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
     made = []
     for name in ARGUMENTS:
         result = facts["kernels"].get(name, {"pair": "None"})
-        made += [_named(name, result), _mended(name, case, result)]
+        made += [_name(name, result), _repairs(name, case, result)]
     return made
 
 
-def _named(name: str, result: Facts) -> Criterion:
+def _name(name: str, result: Facts) -> Criterion:
     response = result.get("rule", "")
     message = SAYS["a-wrong-rule"].format(name=name)
     if result["pair"] != PAIR:
@@ -67,7 +67,7 @@ def _named(name: str, result: Facts) -> Criterion:
     return criterion(f"rule {name}", 1, response in BROKEN_RULE[name], measured, "", message)
 
 
-def _mended(name: str, case: Facts, result: Facts) -> Criterion:
+def _repairs(name: str, case: Facts, result: Facts) -> Criterion:
     label = f"kernel {name}"
     if result["pair"] != PAIR:
         return criterion(label, 1, False, "", "", "")

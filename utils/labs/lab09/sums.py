@@ -43,10 +43,10 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
     right = x.astype(np.float64).sum(axis=0, keepdims=True)
     values = right_values(run, right, "float32", TOLERANCE, 3, _advice(run, x))
     products, others = run.count("nc_matmul"), _other_engines(run)
-    rows, most = _multiplied(run) // case["columns"], -(-case["columns"] // COLUMNS) * COLUMNS
+    rows, most = _multiply(run) // case["columns"], -(-case["columns"] // COLUMNS) * COLUMNS
     slow = SAYS["reduced-along-axis-0"]
     fewer = SAYS["rows-added-by-the-vector-engine"].format(rows=rows, rows_2=case["rows"])
-    evicted = _evicted(run)
+    evicted = _count_evicted(run)
     text = SAYS["stored-straight-from-psum"]
     evictions = at_most("evictions", 1, evicted, most, text, "{} columns")
     passed, target = rows >= case["rows"] and not others, f"products of {case['rows']} rows only"
@@ -56,7 +56,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
     return [values, engine, evictions if products else not_judged(evictions)]
 
 
-def _multiplied(run: Replayed) -> int:
+def _multiply(run: Replayed) -> int:
     """Elements that the products took from the operand that is not the ones."""
     sizes = 0
     for instruction in run.program.instructions:
@@ -65,7 +65,7 @@ def _multiplied(run: Replayed) -> int:
     return sizes
 
 
-def _evicted(run: Replayed) -> int:
+def _count_evicted(run: Replayed) -> int:
     """Columns of results that engines read from PSUM: a value for each, in whatever partitions."""
     from utils.nki.simulator.enums import MemoryRegion, engine
     from utils.nki.simulator.uses import tensors_of

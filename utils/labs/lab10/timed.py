@@ -185,17 +185,17 @@ def at_least(
     name: str, case: Facts, value: float, limit: float, weight: int, text: str, message: str
 ) -> Criterion:
     """Whether a figure is at least its limit, where a case is timed. text: formats a figure."""
-    return _compared(value >= limit, "at least", name, case, value, limit, weight, text, message)
+    return _compare(value >= limit, "at least", name, case, value, limit, weight, text, message)
 
 
 def at_most(
     name: str, case: Facts, value: float, limit: float, weight: int, text: str, message: str
 ) -> Criterion:
     """Whether a figure is at most its limit, where a case is timed. text: formats a figure."""
-    return _compared(value <= limit, "at most", name, case, value, limit, weight, text, message)
+    return _compare(value <= limit, "at most", name, case, value, limit, weight, text, message)
 
 
-def _compared(
+def _compare(
     passed: bool, how: str, name: str, case: Facts, value: float, limit: float, weight: int,
     text: str, message: str,
 ) -> Criterion:  # fmt: skip

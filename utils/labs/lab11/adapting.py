@@ -42,7 +42,7 @@ def adapted(add_lora: Answer, merge: Answer, layer: Any, case: Facts) -> Facts:
             facts["learning"][first] = sum(_moves(item) for item in own)
             facts["ranks"][first] = max((_rank(item) for item in own), default=0)
         with torch.no_grad():
-            facts["maps"] = _filled(model, case, layer)
+            facts["maps"] = _fill(model, case, layer)
             filled = model(x).cpu()
         merge(model)  # by itself, as a learner calls it
         torch_xla.sync()
@@ -106,7 +106,7 @@ def _rank(parameter: Any) -> int:
     return int(torch.linalg.matrix_rank(values)) if values.ndim == 2 else 0
 
 
-def _filled(model: Any, case: Facts, layer: Any) -> Facts:
+def _fill(model: Any, case: Facts, layer: Any) -> Facts:
     """Fill each adapter with random numbers. What it computes then: of each layer its matrix, what
     it makes of zeros, and its adapter's matrices.
     """

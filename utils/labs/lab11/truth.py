@@ -84,7 +84,7 @@ def _loss_and_gradients(
     return float(loss), gradients
 
 
-def _summed(logits: Any, targets: Any) -> Any:
+def _sum(logits: Any, targets: Any) -> Any:
     """Of the losses of all places with a target."""
     return functional.cross_entropy(logits.transpose(1, 2), targets, reduction="sum")
 
@@ -98,7 +98,7 @@ def mean_loss(model: Any, rows: list[list[int]]) -> float:
     """The mean loss of all tokens of some sentences that a model is to predict."""
     inputs, targets = tuned.padded(rows, max(map(len, rows)) - 1)
     with torch.no_grad():
-        return float(_summed(model(inputs), targets)) / real(targets)
+        return float(_sum(model(inputs), targets)) / real(targets)
 
 
 def tuning(case: Facts, rates: list[float] | None = None) -> tuple[list[float], Any]:

@@ -25,18 +25,18 @@ def judge_traps(case: Facts, facts: Facts, weight: int) -> Criterion:
     right = [sorted(service["traits"]) for service in case["services"]]
     response = facts["traps"]
     asked = list(zip(right, response, facts["trap_logs"], strict=True))
-    wrong = [p for p, (r, s, log) in enumerate(asked) if r != s or _unasked(log)]
+    wrong = [p for p, (r, s, log) in enumerate(asked) if r != s or _missing_experiment(log)]
     message = ""
     if named := [asked[p] for p in wrong if asked[p][0] != asked[p][1]]:
-        message = _misnamed(*named[0][:2])
+        message = _wrong_name(*named[0][:2])
         if len({str(item) for item in response}) == 1 and not isinstance(response[0], str):
             message += SAYS["always-all-traps"]
     elif wrong:
-        message = next(_unasked(log) for _, _, log in asked if _unasked(log))
+        message = next(_missing_experiment(log) for _, _, log in asked if _missing_experiment(log))
     return all_right(NAMES, weight, wrong, len(right), message, response=response)
 
 
-def _unasked(log: str) -> str:
+def _missing_experiment(log: str) -> str:
     """Why no experiment with so few calls can tell all three traits; "" if it may."""
     events = log.split()
     texts = [event for event in events if event.startswith("r")]
@@ -49,7 +49,7 @@ def _unasked(log: str) -> str:
     return ""
 
 
-def _misnamed(right: list[str], response: Any) -> str:
+def _wrong_name(right: list[str], response: Any) -> str:
     if isinstance(response, str):
         return f"`traps` returned {response}: return a set of names, empty if there is none"
     if unknown := [item for item in response if item not in TRAITS]:

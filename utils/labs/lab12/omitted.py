@@ -67,12 +67,12 @@ def _ends(log: Facts) -> list[float]:
     return [a + due for a, due in zip(open_loop(log), log["due_ms"], strict=True)]
 
 
-def _sent_of_all(log: Facts) -> list[float]:
+def _all_latencies(log: Facts) -> list[float]:
     took = log["took_ms"]
     return [a for a, item in zip(open_loop(log), took, strict=True) if item is not None]
 
 
-def _subtracted(log: Facts) -> list[float]:
+def _subtract(log: Facts) -> list[float]:
     """The repair of a histogram: for one that took t, others of t less one interval, two, …"""
     results = []
     gap = log["due_ms"][1] - log["due_ms"][0]
@@ -87,7 +87,7 @@ _ALL = SAYS["only-the-sent"]
 
 WAYS: list[tuple[str, Callable[[Facts], list[float]]]] = [
     (_ALL, sent),
-    (_ALL, _sent_of_all),
+    (_ALL, _all_latencies),
     (SAYS["no-queue"], filled),
     (SAYS["unsent-are-nothing"], lambda log: open_loop(log, filled(log, lambda _: 0.0))),
     (SAYS["the-mean-for-none"], lambda log: open_loop(log, filled(log, statistics.fmean))),
@@ -97,7 +97,7 @@ WAYS: list[tuple[str, Callable[[Facts], list[float]]]] = [
     (SAYS["in-turn"], _round_robin),
     (SAYS["the-wait"], _waits_only),
     (SAYS["moments"], _ends),
-    (SAYS["a-histograms-repair"], _subtracted),
+    (SAYS["a-histograms-repair"], _subtract),
     (SAYS["seconds-in-the-open-loop"], lambda log: [x / 1e3 for x in open_loop(log)]),
 ]
 
@@ -164,7 +164,7 @@ def judge_open_loops(case: Facts, facts: Facts) -> list[Criterion]:
     one = [item for item in asked if item[1]["slots"] == 1]
     several = [item for item in asked if item[1]["slots"] > 1]
     return [
-        _closed(asked),
+        _close(asked),
         among(_queue("one slot", one), one, asked),
         among(_queue("several slots", several), several, asked),
         _open(asked),
@@ -175,7 +175,7 @@ Asked = list[tuple[Facts, Facts, Facts]]
 """The log, how it is drawn, and what was said of it."""
 
 
-def _closed(asked: Asked) -> Criterion:
+def _close(asked: Asked) -> Criterion:
     ways = (
         (SAYS["the-open-p99-for-both"], lambda log: _p99(open_loop(log))),
         (SAYS["zeros-in-the-closed-loop"], lambda log: _p99([t or 0.0 for t in log["took_ms"]])),

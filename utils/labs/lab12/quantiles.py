@@ -43,10 +43,10 @@ def worker_cases(rng: random.Random, workers: int, p: float) -> Facts:
 
 def merged(fleet: Facts) -> float:
     """The smallest sample such that it and the smaller ones stand for p % of all requests."""
-    return _by(_weighed(fleet), fleet["p"])
+    return _by(_weigh(fleet), fleet["p"])
 
 
-def _weighed(fleet: Facts) -> list[tuple[float, float]]:
+def _weigh(fleet: Facts) -> list[tuple[float, float]]:
     """Every sample that was kept, and how many requests it stands for."""
     return [
         (sample, worker["requests"] / len(worker["samples"]))
@@ -64,7 +64,7 @@ def _by(weighed: list[tuple[float, float]], p: float) -> float:
 
 def _clear(fleet: Facts) -> bool:
     """Whether no rounding of sums decides which sample it is."""
-    reached = np.cumsum([weight for _, weight in sorted(_weighed(fleet))])
+    reached = np.cumsum([weight for _, weight in sorted(_weigh(fleet))])
     return bool(abs(reached / reached[-1] - fleet["p"] / 100).min() > 1e-6)
 
 
@@ -130,11 +130,11 @@ def set_label(item: Facts) -> str:
 
 def samples_of(item: Facts) -> tuple[float, ...]:
     """The latencies of a sample in ms, in ascending order."""
-    return _ordered(item["kind"], item["count"], item["seed"])
+    return _order(item["kind"], item["count"], item["seed"])
 
 
 @cache
-def _ordered(kind: str, count: int, seed: int) -> tuple[float, ...]:
+def _order(kind: str, count: int, seed: int) -> tuple[float, ...]:
     return tuple(sorted(draws.latencies(kind, count, seed)))
 
 
@@ -189,7 +189,7 @@ def value_ways(item: Facts) -> Ways:
         (LINEAR, ordered[round(p / 100 * (len(ordered) - 1))]),
         *((LINEAR, float(np.percentile(ordered, p, method=name)))
           for name in ("lower", "higher", "weibull", "hazen", "median_unbiased")),
-        (SAYS["not-sorted"], _unsorted(item)),
+        (SAYS["not-sorted"], _percentile_of_unsorted(item)),
         ("these are seconds: the samples are in ms, and so is the percentile", value(item) / 1e3),
     ]  # fmt: skip
     return [way for way in results if not near(way[1], value(item), TOLERANCE)]
@@ -198,7 +198,7 @@ def value_ways(item: Facts) -> Ways:
 LINEAR = SAYS["nearest-rank"]
 
 
-def _unsorted(item: Facts) -> float:
+def _percentile_of_unsorted(item: Facts) -> float:
     drawn = draws.latencies(item["kind"], item["count"], item["seed"])
     position = item["p"] / 100 * (len(drawn) - 1)
     low = int(position)
@@ -216,7 +216,7 @@ def _right_ranks(item: Facts) -> tuple[int, int]:
     return low or 0, high or item["count"] + 1
 
 
-def _shifted(low: int, high: int) -> Callable[[Facts], Ends]:
+def _shift(low: int, high: int) -> Callable[[Facts], Ends]:
     """The ends at ranks so far from the right ones."""
 
     def way(item: Facts) -> Ends:
@@ -249,13 +249,13 @@ def _normal(item: Facts) -> Ends:
 
 END_WAYS: list[tuple[str, Callable[[Facts], Ends]]] = [
     (SAYS["one-side"], lambda item: ends(item, ranks(item["count"], item["p"], 2 * _miss(item)))),
-    (SAYS["ranks-from-0"], _shifted(1, 1)),
-    (SAYS["at-most-in-place-of-below"], _shifted(-1, -1)),
-    (SAYS["the-upper-end-short"], _shifted(0, -1)),
+    (SAYS["ranks-from-0"], _shift(1, 1)),
+    (SAYS["at-most-in-place-of-below"], _shift(-1, -1)),
+    (SAYS["the-upper-end-short"], _shift(0, -1)),
     ("the lower end is one sample too high: P(B < rank) has to be small, P(B <= rank) is more",
-     _shifted(1, 0)),
+     _shift(1, 0)),
     ("the interval is wider than it need be: take the largest low rank and the smallest high",
-     _shifted(-1, 1)),
+     _shift(-1, 1)),
     (SAYS["of-the-mean"], _of_mean),
     (SAYS["spread-of-the-samples"], _spread),
     (SAYS["a-normal-curve"], _normal),

@@ -50,10 +50,10 @@ class Service:
         """Hand a request over; an asynchronous service returns before it is answered."""
         length, number = getattr(request, "length", None), getattr(request, "number", None)
         if type(length) is not int or not 1 <= length <= _LONGEST:
-            raise ValueError(f"run got {_named(length)} as length: give Request(length, number),"
+            raise ValueError(f"run got {_name(length)} as length: give Request(length, number),"
                              f" with 1 to {_LONGEST} tokens")  # fmt: skip
         if type(number) is not int or not 0 <= number < _MOST_TEXTS:
-            raise ValueError(f"run got {_named(number)} as number: it is an int from 0 on, and says"
+            raise ValueError(f"run got {_name(number)} as number: it is an int from 0 on, and says"
                              " which text")  # fmt: skip
         self._note(f"r{length}:{number}")
         call = self._call(Request(length, number))
@@ -110,7 +110,7 @@ class Front:
         self.clock = lambda: service.clock()
 
 
-def _named(value: Any) -> str:
+def _name(value: Any) -> str:
     return str(value)[:20] if isinstance(value, int | float) else type(value).__name__[:20]
 
 

@@ -187,7 +187,7 @@ def comparison_words(case: Facts) -> str:
     return f"{times(len(case['comparisons']), 'comparison')} of two ways to do the same work"
 
 
-def _seen(name: str, comparison: Facts) -> str:
+def _read_seen(name: str, comparison: Facts) -> str:
     """What in a comparison shows an error."""
     first, second = (comparison[item] for item in SIDES)
     if name in ("region", "purchase", "currency"):
@@ -271,12 +271,12 @@ def _judge_group(
             which = f"comparison {place + 1}"
             if missing:
                 first = min(missing, key=NAMES.index)
-                also = _confused(first, extra)
+                also = _confusion(first, extra)
                 message = SAYS["the-first-side-only"].format(
                     which=which,
                     first=first,
                     also=also,
-                    seen=_seen(first, case["comparisons"][place]),
+                    seen=_read_seen(first, case["comparisons"][place]),
                 )
             else:
                 first = min(extra, key=NAMES.index)
@@ -288,7 +288,7 @@ def _judge_group(
     )
 
 
-def _confused(missed: str, extra: set[str]) -> str:
+def _confusion(missed: str, extra: set[str]) -> str:
     peaks = {"peak", "sparse peak"}
     return f", not {min(extra & peaks)!r}" if missed in peaks and extra & peaks else ""
 

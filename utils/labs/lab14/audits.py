@@ -158,7 +158,7 @@ def judge_audits(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: what is used, what is overruled and what is doubted."""
     projects, response = case["projects"], facts["projects"]
     pairs = list(zip(projects, response, strict=True))
-    known = {field: _recognised(field, projects, response) for field in SCALES}
+    known = {field: _recognise(field, projects, response) for field in SCALES}
     message = next((text for p, entry in pairs if (text := _about_used(p, entry, known))), "")
     fields = len(SCALES) * len(projects)
     wrong = [
@@ -176,7 +176,7 @@ def judge_audits(case: Facts, facts: Facts) -> list[Criterion]:
     return [first, *(rest if len(wrong) < fields else map(not_judged, rest))]
 
 
-def _recognised(field: str, projects: list[Facts], response: list[Facts]) -> str:
+def _recognise(field: str, projects: list[Facts], response: list[Facts]) -> str:
     """What a wrong way is called that gives all that is said of a field; "" if none does."""
     given = [item["used"].get(field) for item in response]
     if given == [project["answers"][field] for project in projects]:

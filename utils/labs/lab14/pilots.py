@@ -75,14 +75,14 @@ def _suits(pilot: Facts, kind: str) -> bool:
         return worth < 0.03 * mean_cost
     if not changes or worth < 0.01 * mean_cost:
         return False
-    if kind == "skewed" and not _skewed(pilot):
+    if kind == "skewed" and not _is_skewed(pilot):
         return False
     # The wrong ways have to be told from the right one.
     ways = [number for _, number in wrong_ways(pilot)]
     return all(abs(number - worth) > 0.01 * worth for number in ways)
 
 
-def _skewed(pilot: Facts) -> bool:
+def _is_skewed(pilot: Facts) -> bool:
     """Whether the option that is cheaper on average is cheaper in less than half of the draws of a
     result, and by the median the dearer one.
     """

@@ -174,10 +174,10 @@ def judge_capstone(case: Facts, facts: Facts) -> list[Criterion]:
     if problems:
         response = "; ".join(map(str, problems)) + ". The capstone needs them: solve these first"
         return _nothing_but(0, response, there, target)
-    whole, resumed = _named(facts["whole"]), _named(facts["resumed"])
+    whole, resumed = _name(facts["whole"]), _name(facts["resumed"])
     for life in (whole, resumed):
         if raised := life.get("raised"):
-            return _nothing_but(0, _raised(raised, life), there, target)
+            return _nothing_but(0, _exception_text(raised, life), there, target)
     if "unlike" in whole:
         return _nothing_but(1, _UNLIKE[whole["unlike"]])
     if "storm" in whole:
@@ -198,7 +198,7 @@ def judge_capstone(case: Facts, facts: Facts) -> list[Criterion]:
     ]
 
 
-def _named(life: Facts) -> Facts:
+def _name(life: Facts) -> Facts:
     """A life with the names of the parts in place of their numbers."""
     names = functions("lab15")
     made = {**life, "calls": [names[number] for number in life.get("calls", [])]}
@@ -220,7 +220,7 @@ def _problem(exercise_id: str, kind: str, detail: str) -> Problem:
     return Problem(wanted, kind, detail)
 
 
-def _raised(raised: Facts, life: Facts) -> str:
+def _exception_text(raised: Facts, life: Facts) -> str:
     part = raised["part"]
     response = f"`{part}` ({HOMES[part]}) raised {raised['kind']}"
     response += f": {raised['message']}" if raised["message"] else ""

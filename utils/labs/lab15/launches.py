@@ -31,7 +31,7 @@ def launch_cases(rng: random.Random) -> list[Facts]:
         pairs = [*_pairs(rng, names), *_pairs(rng, names)]
         if len({frozenset(pair) for pair in pairs}) == len(pairs):
             break
-    return [{"plans": _planted(rng, pairs), "facts": {"vcpu": vcpus()}}]
+    return [{"plans": _plant(rng, pairs), "facts": {"vcpu": vcpus()}}]
 
 
 def _pairs(rng: random.Random, names: list[str]) -> list[tuple[str, str]]:
@@ -51,7 +51,7 @@ def _plan(rng: random.Random) -> Facts:
     return planned(instance, hours)
 
 
-def _planted(rng: random.Random, pairs: list[tuple[str, str]]) -> list[Facts]:
+def _plant(rng: random.Random, pairs: list[tuple[str, str]]) -> list[Facts]:
     """A plan with each pair of mistakes; of a mistake that can be made in two ways, each once."""
     made: dict[str, int] = {}
     plans = []

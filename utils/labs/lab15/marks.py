@@ -51,10 +51,10 @@ def judge_marks(case: Facts, facts: Facts) -> list[Criterion]:
         message = SAYS["a-dict"].format(kind=facts["kind"], count=count)
         return not_asked_for(dict.fromkeys(RIGHT, 1), message)
     results = dict(zip(case["names"], response, strict=True))
-    return [_judged(name, *results[name]) for name in RIGHT]
+    return [_judge(name, *results[name]) for name in RIGHT]
 
 
-def _judged(name: str, verdict: str, key: str) -> Criterion:
+def _judge(name: str, verdict: str, key: str) -> Criterion:
     right, keys = RIGHT[name]
     if verdict not in VERDICTS:
         message = SAYS["a-verdict-of-its-own"].format(verdict=verdict, VERDICTS=", ".join(VERDICTS))

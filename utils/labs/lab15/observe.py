@@ -46,7 +46,7 @@ def observe_port(answer: Answer, case: Facts) -> Facts:
         seen = {**xla, **counts(meter.reading), "on_device": places.on.get("xla", 0)}
         model, batches = problem()
         cpu = answered(answer, model, batches, case["lr"], checkpoint, devices.get("cpu"), False)
-        result: Facts = {"xla": seen, "cpu": cpu, "named": _named(answer), "fake": {}}
+        result: Facts = {"xla": seen, "cpu": cpu, "named": _name(answer), "fake": {}}
         for name, log_name, mixed in (("own", "log", False), ("mixed", "mixed_log", True)):
             model, batches = problem()
             log: list[str] = []
@@ -58,7 +58,7 @@ def observe_port(answer: Answer, case: Facts) -> Facts:
     return result
 
 
-def _named(answer: Answer) -> list[list[Any]] | None:
+def _name(answer: Answer) -> list[list[Any]] | None:
     """The backends that the answer's cell names; None if its source is not known."""
     try:
         source = source_of(answer)

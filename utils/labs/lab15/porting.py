@@ -53,7 +53,7 @@ def judge_port(case: Facts, facts: Facts) -> list[Criterion]:
         losses("losses on xla", 2, "xla"),
         losses("losses on a device of our own", 1, "own"),
         _order(3, steps, fake["log"]),
-        _mixed(1, right, facts["mixed"], fake["mixed_log"]),
+        _mix(1, right, facts["mixed"], fake["mixed_log"]),
         _counts(1, steps, facts["xla"]),
         _names(1, facts["named"]),
     ]
@@ -88,7 +88,7 @@ def _order(weight: int, steps: int, log: str) -> Criterion:
     return criterion(name, weight, not message, f"{done} of {steps} marked", target, message)
 
 
-def _mixed(weight: int, right: list[float], items: list, log: str) -> Criterion:
+def _mix(weight: int, right: list[float], items: list, log: str) -> Criterion:
     """A enters autocast, a leaves it."""
     name, target = "mixed precision", "forward and loss within device.autocast"
     # All after a step's mark is the next one's; without any mark there is one step to look at.

@@ -140,7 +140,7 @@ class _Played:
         elif kind == "free":
             del self.texts[given[0]]
         elif response is None or not fits:
-            return self._refused(response is not None, fits, after != self.tables)
+            return self._refuse(response is not None, fits, after != self.tables)
         if not self._well_formed(response, after):
             return None
         if kind == "append":
@@ -158,7 +158,7 @@ class _Played:
             self.wrong.setdefault(name, f"{self.called}: {text}")
             self.unknown = unknown
 
-    def _refused(self, given: bool, fits: bool, changed: bool) -> None:
+    def _refuse(self, given: bool, fits: bool, changed: bool) -> None:
         name = "out of memory"
         if fits and "blocks in use" in self.wrong:
             self.unknown = (name,)  # it follows from that

@@ -128,7 +128,7 @@ class _Cache:
         shared, new = table[: result // self.size], table[result // self.size :]
         for number, key in zip(shared, keys, strict=False):
             if self.blocks[number].content != key:
-                return self._misplaced(number, self.blocks[number].content, *key)
+                return self._is_misplaced(number, self.blocks[number].content, *key)
         if len(set(table)) < need:
             return self._note("never wrong", "evicts-what-it-found")
         if taken := [number for number in new if number not in unused]:
@@ -161,7 +161,7 @@ class _Cache:
             result.append(own[0])
         return result
 
-    def _misplaced(
+    def _is_misplaced(
         self, number: int, held: Content | None, salt: int, adapter: int, text: tuple[int, ...]
     ) -> bool:
         """Say what a block holds that is taken for another."""

@@ -149,7 +149,7 @@ def _against(incident: Facts, response: Facts) -> str:
         return SAYS["no-such-cause"].format(response=named, causes=", ".join(METRIC))
     name = METRIC[named]
     if name == METRIC[incident["cause"]]:
-        line = next(text for minute, text in incident["log"] if text == _logged(incident, text))
+        line = next(text for minute, text in incident["log"] if text == _log(incident, text))
         return SAYS["the-log-says"].format(response=named, minute=incident["start"], line=line)
     off, calm = first_off(metrics, name), sorted(metrics[name][:CALM])[CALM // 2]
     symptom = first_off(metrics, SYMPTOM)
@@ -167,7 +167,7 @@ def _against(incident: Facts, response: Facts) -> str:
     )
 
 
-def _logged(incident: Facts, text: str) -> str:
+def _log(incident: Facts, text: str) -> str:
     """The text if it is the line of the cause."""
     begins = _LOGGED[incident["cause"]].partition(":")[2]
     return text if text.endswith(begins) else ""

@@ -73,7 +73,7 @@ def observe_blocks(answer: Answer, case: Facts) -> Facts:
             except NotImplementedError:
                 raise
             except Exception as error:  # it may follow from a wrong step before
-                seen.append({"error": _raised(error, answer)})
+                seen.append({"error": _exception_text(error, answer)})
                 return seen
             seen.append(
                 {"response": _pairs(response) if name == "append" else None, "tables": tables}
@@ -83,7 +83,7 @@ def observe_blocks(answer: Answer, case: Facts) -> Facts:
     return {"seen": _within("ex2", run)}
 
 
-def _raised(error: Exception, answer: Answer) -> str:
+def _exception_text(error: Exception, answer: Answer) -> str:
     """An exception in words, with the line of the answer that it comes from."""
     place = where(error, answer)
     return f"{type(error).__name__}: {str(error)[:80]}" + bool(place) * f" ({place})"

@@ -72,7 +72,7 @@ def label(service: Facts) -> str:
 
 
 @cache
-def _played(requests: tuple, replica: tuple, replicas: int) -> np.ndarray:
+def _play(requests: tuple, replica: tuple, replicas: int) -> np.ndarray:
     times = np.zeros((len(requests), 2))
     for number in range(replicas):
         times[number::replicas] = serve(list(requests[number::replicas]), dict(replica))
@@ -82,7 +82,7 @@ def _played(requests: tuple, replica: tuple, replicas: int) -> np.ndarray:
 def _of(service: Facts, replicas: int) -> tuple[np.ndarray, ...]:
     """For each request: ms to its first token, ms of its further ones, its end, its tokens."""
     requests = tuple(map(tuple, service["requests"]))
-    first, last = _played(requests, tuple(service["replica"].items()), replicas)
+    first, last = _play(requests, tuple(service["replica"].items()), replicas)
     arrival, _, output = np.array(requests).T
     return first - arrival, last - first, last, output
 

@@ -129,7 +129,7 @@ def distance(model: Facts, result: Outputs) -> float:
 def judge_speculation(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the distribution, how many tokens come out on average, passes."""
     models, all_seen = case["models"], facts["models"]
-    known = _recognised(models, all_seen)
+    known = _recognise(models, all_seen)
     texts: dict[str, list[str]] = {name: [] for name in WEIGHTS}
     if odd := next(filter(None, map(_odd, models, all_seen)), ""):
         return none_judged([about_all(*item, [""]) for item in WEIGHTS.items()], known or odd)
@@ -172,7 +172,7 @@ def _outputs(seen: Facts) -> Outputs:
     return {tuple(text): probability for text, probability in seen["outputs"]}
 
 
-def _recognised(models: list[Facts], seen: list[Facts]) -> str:
+def _recognise(models: list[Facts], seen: list[Facts]) -> str:
     """The wrong way that gives what came out of all models; "" if there is none."""
     pairs = [(m, _outputs(s)) for m, s in zip(models, seen, strict=True) if not _odd(m, s)]
     pairs = [pair for pair in pairs if not _gives("", *pair)]

@@ -112,7 +112,7 @@ def plainly(what: str, region: str) -> Iterator[None]:
     ) as error:
         raise Refused(f"{CREDENTIALS} ({error})") from None
     except exceptions.ClientError as error:
-        raise _refused(error, what, region) from error
+        raise _refuse(error, what, region) from error
     except (exceptions.EndpointConnectionError, exceptions.HTTPClientError) as error:
         raise Refused(
             f"AWS could not be reached for {what} in {region}: {error}. Look at the network, and "
@@ -123,7 +123,7 @@ def plainly(what: str, region: str) -> Iterator[None]:
         raise Refused(f"{what} in {region} could not be asked: {error}") from None
 
 
-def _refused(error: Any, what: str, region: str) -> Refused:
+def _refuse(error: Any, what: str, region: str) -> Refused:
     code, message = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
     if code in STALE:
         return Refused(f"{CREDENTIALS} ({code}: {message})")

@@ -39,7 +39,7 @@ def quota(aws: Session, planned: Plan) -> None:
             f"the vCPUs of {planned.instance} are not known, so its quota cannot be checked"
         )
     try:
-        allowed, used = _allowed(aws, needed), _used(aws, planned)
+        allowed, used = _allow(aws, needed), _used(aws, planned)
     except Denied:
         raise
     except Refused as error:
@@ -79,7 +79,7 @@ def idle_shutdown(aws: Session, space: dict[str, Any]) -> None:
     )
 
 
-def _allowed(aws: Session, needed: Quota) -> float:
+def _allow(aws: Session, needed: Quota) -> float:
     if needed.code:
         named = {"ServiceCode": needed.service, "QuotaCode": needed.code}
         quota = aws.call("service-quotas", "get_service_quota", **named)["Quota"]

@@ -54,7 +54,7 @@ class Products:
             self.written = np.zeros(dst.storage.size_bytes, bool)
             for _, view in self.boxes.values():
                 self._bytes(view)[...] = True
-        mask: np.ndarray = np.asarray(self._bytes(_strided(dst)).any(axis=-1))
+        mask: np.ndarray = np.asarray(self._bytes(_strides(dst)).any(axis=-1))
         if mask.all():
             return True
         return mask if mask.any() else False
@@ -62,7 +62,7 @@ class Products:
     def add(self, dst: Tensor) -> None:
         """Note that `dst` holds a product now."""
         if dst.key not in self.boxes:
-            view = _strided(dst)
+            view = _strides(dst)
             self.boxes[dst.key] = dst.box(), view
             if self.written is not None:
                 self._bytes(view)[...] = True
@@ -73,7 +73,7 @@ class Products:
         return np.ndarray(shape, bool, self.written.data, start, strides)  # type: ignore[union-attr]
 
 
-def _strided(view: Tensor) -> Strided:
+def _strides(view: Tensor) -> Strided:
     """Where a view's bytes are; without the allocation, which could not be freed at once."""
     item = view.dtype.itemsize
     strides = (*(stride * item for stride in view.strides), 1)

@@ -46,24 +46,24 @@ def is_array(value: Any) -> bool:
 def map_values(value: Any, change: Callable[[Any], Any], wanted: Callable[[Any], bool]) -> Any:
     """`value` with every `wanted` thing inside changed: in tuples, lists, dictionaries, dataclasses
     and NKIObjects, which are copied where anything in them changes."""
-    return _mapped(value, change, wanted, 0)
+    return _map(value, change, wanted, 0)
 
 
-def _mapped(value: Any, change: Any, wanted: Any, depth: int) -> Any:
+def _map(value: Any, change: Any, wanted: Any, depth: int) -> Any:
     if wanted(value):
         return change(value)
     if depth > DEEPEST:
         return value
     if isinstance(value, (tuple, list)):
-        made = [_mapped(item, change, wanted, depth + 1) for item in value]
+        made = [_map(item, change, wanted, depth + 1) for item in value]
         return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
     if isinstance(value, dict):
-        return {name: _mapped(item, change, wanted, depth + 1) for name, item in value.items()}
+        return {name: _map(item, change, wanted, depth + 1) for name, item in value.items()}
     if not isinstance(value, type) and _has_fields(value):
         changed = {
             name: new
             for name, old in vars(value).items()
-            if (new := _mapped(old, change, wanted, depth + 1)) is not old
+            if (new := _map(old, change, wanted, depth + 1)) is not old
         }
         if changed:
             value = copy.copy(value)
@@ -119,7 +119,7 @@ class Arrays:
         if id(value) in self.seen:
             return self.seen[id(value)]
         self.torch |= is_torch(value)
-        dtype, shape = _supported(value), tuple(value.shape)
+        dtype, shape = _supported_type(value), tuple(value.shape)
         if not shape or 0 in shape:
             raise refuse(
                 f"an argument is an array of shape {shape}.",
@@ -229,7 +229,7 @@ def check_returnable(tensor: Tensor) -> None:
         )
 
 
-def _supported(array: Any) -> DType:
+def _supported_type(array: Any) -> DType:
     """The NKI type of a host array; of 64-bit types, NumPy's defaults, it says what to do."""
     name = str(array.dtype).removeprefix("torch.")
     if name not in NARROWER:

@@ -95,12 +95,12 @@ def doubt(what: str, why: str, fix: str, line: Line | None = None) -> None:
 def learner_line() -> Line | None:
     """The innermost line on the stack that is not the simulator's own."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (ours(frame.f_code.co_filename) or _generated(frame)):
+    while frame is not None and (ours(frame.f_code.co_filename) or _is_generated(frame)):
         frame = frame.f_back
     return None if frame is None else line_of(frame)
 
 
-def _generated(frame: FrameType) -> bool:
+def _is_generated(frame: FrameType) -> bool:
     """Whether Python wrote the code, for a class of the simulator or for an import.
 
     What a learner types into a shell has no file either, but a module of its own.
@@ -172,10 +172,10 @@ def refuse_operators(kind: type, error: Callable[[Any, str], Exception]) -> None
     """Make every operator on objects of `kind` raise what `error(object, symbol)` makes."""
     for symbol, names in OPERATORS.items():
         for name in names:
-            setattr(kind, f"__{name}__", _refused(symbol, error))
+            setattr(kind, f"__{name}__", _refuse(symbol, error))
 
 
-def _refused(symbol: str, error: Callable[[Any, str], Exception]) -> Callable[..., Any]:
+def _refuse(symbol: str, error: Callable[[Any, str], Exception]) -> Callable[..., Any]:
     def method(self: Any, *others: Any) -> Any:
         raise error(self, symbol)
 

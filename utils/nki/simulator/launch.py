@@ -93,7 +93,7 @@ EVERY_S = 0.5
 @contextmanager
 def _progress(program: Program) -> Iterator[None]:
     """While the block runs, a line of stderr after two seconds; it is wiped when the block ends."""
-    if not _looked_at():
+    if not _is_watched():
         yield
         return
     ended = threading.Event()
@@ -106,7 +106,7 @@ def _progress(program: Program) -> Iterator[None]:
         watcher.join()
 
 
-def _looked_at() -> bool:
+def _is_watched() -> bool:
     """A terminal, or a notebook that is not run by the course's own commands."""
     if os.environ.get("COURSE_STRICT") == "1":
         return False

@@ -82,7 +82,7 @@ class Storage:
         self.written = False
         self.argument = False
         self.products: Any = None
-        self.numpy = dtype.numpy if precise else _unrounded(dtype)
+        self.numpy = dtype.numpy if precise else _wide_dtype(dtype)
         self.values, self.precise = values, precise
         self._data: np.ndarray | None = None
 
@@ -118,7 +118,7 @@ class Storage:
         return f"<{self.buffer.value}{name} {self.shape} {self.dtype}>"
 
 
-def _unrounded(dtype: DType) -> np.dtype:
+def _wide_dtype(dtype: DType) -> np.dtype:
     """How elements are kept where nothing is rounded: small floats in 32 bits."""
     return np.dtype(np.float32) if dtype.kind == "float" and dtype.itemsize < 4 else dtype.numpy
 

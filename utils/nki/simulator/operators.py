@@ -373,7 +373,7 @@ def power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.clip(whole, -(2.0**62), 2.0**62).astype(np.int64)
 
 
-def _shifted(shift: np.ufunc) -> Meaning:
+def _shift(shift: np.ufunc) -> Meaning:
     """A shift of unsigned words; by as many bits as a word has, or more, it leaves 0."""
 
     def meaning(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -405,8 +405,8 @@ _add("fmod", "arithmetic", quiet(np.fmod))
 for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
     _ufunc = getattr(np, _name)
     _add(_name, "bitwise", _ufunc, reduced=_over(_ufunc))
-_add("left_shift", "bitwise", _shifted(np.left_shift))
-_add("right_shift", "bitwise", _shifted(np.right_shift))
+_add("left_shift", "bitwise", _shift(np.left_shift))
+_add("right_shift", "bitwise", _shift(np.right_shift))
 _add("invert", "bitwise", np.invert)
 
 for _name, _function in MEANINGS.items():

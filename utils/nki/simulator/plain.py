@@ -459,7 +459,7 @@ class _Reader:
         raise BadProgram(f"an argument of the kind {kind!r:.40}")
 
     def _code(self, code: list[Any], lines: list[Any], turns: list[Any]) -> None:
-        fixed = functools.cache(self._fixed)
+        fixed = functools.cache(self._fix)
         for core, rows, numbers in zip(self.program.cores, code, lines, strict=True):
             if len(items(rows)) != len(items(numbers)):
                 raise BadProgram("instructions and line numbers do not agree")
@@ -473,13 +473,13 @@ class _Reader:
                         bound[name] = self._value(args[name], slots)
                     if next(slots, None) is not None:
                         raise BadProgram(f"{spec.name} with operands that nothing names")
-                    core.instructions.append(self._issued(core, spec, bound, integer(line)))
+                    core.instructions.append(self._issue(core, spec, bound, integer(line)))
         for core_index, until in turns:
             core = self.program.cores[integer(core_index)]
             integer(until, 0, len(core.instructions))
         self.program.turns = [(core_index, until) for core_index, until in turns]
 
-    def _fixed(self, form: int) -> tuple[dict[str, Any], list[str]]:
+    def _fix(self, form: int) -> tuple[dict[str, Any], list[str]]:
         """Arguments of a form that are the same in each instruction, and the names of others."""
         args = self.forms[form][1]
         moving = [name for name, plain in args.items() if "'slot'" in repr(plain)]
@@ -489,7 +489,7 @@ class _Reader:
         }
         return constant, moving
 
-    def _issued(self, core: Core, spec: Spec, bound: dict[str, Any], line: int) -> Instruction:
+    def _issue(self, core: Core, spec: Spec, bound: dict[str, Any], line: int) -> Instruction:
         if spec.resolve is not None:
             spec.resolve(core, bound)
         for value in bound.values():

@@ -195,7 +195,7 @@ class NkiScalar(VirtualRegister):
     def __neg__(self) -> "NkiScalar":
         return self._with("-", 0, reverse=True)
 
-    def _compared(self, *_: Any) -> Any:
+    def _compare(self, *_: Any) -> Any:
         raise refuse(
             f"a comparison with {self!r}.",
             "of two int32 scalars it is traced and nothing can use its result; of int64 it is not "
@@ -203,12 +203,12 @@ class NkiScalar(VirtualRegister):
             "loop with nl.fori_loop, or compute the comparison in a tile.",
         )
 
-    __lt__ = __le__ = __gt__ = __ge__ = __ne__ = _compared
+    __lt__ = __le__ = __gt__ = __ge__ = __ne__ = _compare
 
     def __eq__(self, other: object) -> bool:
         if other is None:
             return False
-        return self._compared(other)
+        return self._compare(other)
 
 
 def _operator(sign: str, reverse: bool) -> Callable[[NkiScalar, Any], NkiScalar]:

@@ -84,11 +84,11 @@ class Leftover:
         return refuse(
             f"{text} is not part of NKI since {self.gone}; this is NKI {api()}.",
             f"{self.why}.",
-            f"{_indented(self.new)}\n  instead of\n{_indented(self.old)}",
+            f"{_indent(self.new)}\n  instead of\n{_indent(self.old)}",
         )
 
 
-def _indented(code: str) -> str:
+def _indent(code: str) -> str:
     return "\n" + "\n".join(f"    {line}" for line in code.splitlines()) if "\n" in code else code
 
 

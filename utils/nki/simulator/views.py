@@ -66,7 +66,7 @@ class Views(Indexing):
     def reshape_dim(self, dim: int, shape: tuple[int, ...]) -> Self:
         """One dimension split into several; one size may be -1."""
         dim = self._dimension(dim)
-        sizes = self._inferred(self.shape[dim], tuple(shape))
+        sizes = self._infer(self.shape[dim], tuple(shape))
         if sizes != (self.shape[dim],):
             self._free(dim, "reshape_dim")
         strides = [self.strides[dim]]
@@ -86,7 +86,7 @@ class Views(Indexing):
     def reshape(self, *shape: Any) -> Self:
         """Other sizes for the same elements, where no copy is needed. Dimension 0 stays on chip."""
         asked = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
-        sizes = self._inferred(self.size, asked)
+        sizes = self._infer(self.size, asked)
         rows_stay = self.storage.on_chip or self.indirect is not None
         if rows_stay and sizes[0] != self.shape[0]:
             raise refuse(
@@ -128,7 +128,7 @@ class Views(Indexing):
         names: list[str] = []
         for group, size in zip(groups, self.shape, strict=True):
             known = [sizes.get(name, -1) for name in group]
-            parts = self._inferred(size, tuple(known))
+            parts = self._infer(size, tuple(known))
             split = split.reshape_dim(len(names), parts) if len(group) > 1 else split
             names += group
             sizes.update(zip(group, parts, strict=True))
@@ -203,7 +203,7 @@ class Views(Indexing):
                 "slice it to one element first.",
             )
 
-    def _inferred(self, total: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    def _infer(self, total: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """Sizes with one -1 filled in; their product must be `total`."""
         known = math.prod(n for n in sizes if n != -1)
         if sizes.count(-1) == 1 and known and total % known == 0:

@@ -96,12 +96,12 @@ def tried(job: Job) -> Outcome:
                 "busiest": made.shown.busiest,
             }
         actual = results_of(asked, made_arrays(shapes), job["limit_s"], job["choice"])
-        return {"wrong": unequal(actual, _expected(job, asked), job["terms"])}
+        return {"wrong": unequal(actual, _expectation(job, asked), job["terms"])}
     except (KernelFailed, Refused) as error:
         return {"error": str(error)}
 
 
-def _expected(job: Job, asked: Asked) -> Any:
+def _expectation(job: Job, asked: Asked) -> Any:
     """Results of the reference, a function of NumPy, or else of the first choice."""
     arrays = made_arrays(asked.shapes)
     if not job["reference"]:

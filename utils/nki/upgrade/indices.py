@@ -106,12 +106,12 @@ def of(node: ast.expr, walks: Walks, full: "Names") -> Walk | None:
             base = (
                 _sum(ast.unparse(rest), walk.base) if other else _sum(walk.base, ast.unparse(rest))
             )
-            return None if uses(rest, walks, full) else _based(walk, base)
+            return None if uses(rest, walks, full) else _base(walk, base)
         case ast.BinOp(left=left, op=ast.Sub(), right=right):
             walk = of(left, walks, full)
             if walk is None or uses(right, walks, full):
                 return None
-            return _based(walk, _sum(walk.base, ast.unparse(right), "-"))
+            return _base(walk, _sum(walk.base, ast.unparse(right), "-"))
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             one, other = of(left, walks, full), of(right, walks, full)
             if (one is None) == (other is None):
@@ -136,7 +136,7 @@ def _joined(one: Walk, other: Walk) -> Walk | None:
     return Walk(_sum(outer.base, inner.base), size, outer.axis)
 
 
-def _based(walk: Walk, base: str) -> Walk:
+def _base(walk: Walk, base: str) -> Walk:
     return Walk(base, walk.size, walk.axis, walk.step, walk.name)
 
 

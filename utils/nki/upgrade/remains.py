@@ -56,7 +56,7 @@ def _call(node: ast.Call, line: int, full: Names) -> Iterator[Remark]:
                 yield _leftover(line, f"{argument}= of {name}", old)
                 break
     spec = TABLE.get(name.removeprefix("nki.isa.")) if name.startswith("nki.isa.") else None
-    if spec is not None and not given & {None} and not any(map(_starred, node.args)):
+    if spec is not None and not given & {None} and not any(map(_is_starred, node.args)):
         missing = spec.required - set(spec.names[: len(node.args)]) - given
         if missing & set(spec.outputs):
             yield _leftover(line, f"{name} without dst", surface.leftovers()["nki.isa.*()"])
@@ -74,7 +74,7 @@ def _is_object(item: ast.keyword) -> bool:
     return item.arg == "buffer" and not isinstance(item.value, ast.Constant)
 
 
-def _starred(node: ast.expr) -> bool:
+def _is_starred(node: ast.expr) -> bool:
     return isinstance(node, ast.Starred)
 
 

@@ -214,7 +214,7 @@ class _Rewriter(cst.CSTTransformer):
             self.edit(original_node, "range", f"{name.rpartition('.')[2]} is range")
             return updated_node.with_changes(func=cst.Name("range"))
         if name in (f"{LANGUAGE}load", f"{LANGUAGE}store") and result:
-            return self._masked(original_node, updated_node, name, result)
+            return self._mask(original_node, updated_node, name, result)
         if name.startswith((ISA, LANGUAGE)):
             updated_node = self._arguments(original_node, updated_node, name)
         if isinstance(updated_node.func, cst.Attribute) and not name:
@@ -283,7 +283,7 @@ class _Rewriter(cst.CSTTransformer):
             return arg.with_changes(value=arg.value.with_changes(elements=elements))
         return arg
 
-    def _masked(
+    def _mask(
         self, node: cst.Call, call: cst.Call, name: str, result: dict[str, str]
     ) -> cst.BaseExpression:
         """A load or store whose slices are shorter in the last tile."""
@@ -427,14 +427,14 @@ class _Rewriter(cst.CSTTransformer):
         """The statements that stand for one, or None where it stays."""
         lines: list[str] = []
         if isinstance(small, cst.AugAssign):
-            return self._added(node, small)
+            return self._add(node, small)
         if isinstance(small, cst.Assign) and target:
             value = small.value
             name = self.name(value.func) if isinstance(value, cst.Call) else ""
             moved = self._moved(node, small, value, name)
             if moved is not None:
                 return moved
-            blocks = self._blocked(node, value, target)
+            blocks = self._blocking_reason(node, value, target)
             if blocks is not None:
                 return [f"{target} = {blocks}"]
             partial = isinstance(value, cst.Call) and _code(value) in self.partial
@@ -457,14 +457,14 @@ class _Rewriter(cst.CSTTransformer):
                 in_psum = name.removeprefix(ISA) in ("nc_matmul", "nc_transpose")
                 if in_psum and not target.isidentifier() and owner not in self.psum:
                     held = self._temporary()
-                    if self._issued(node, value, held, lines, True) is None:
+                    if self._issue(node, value, held, lines, True) is None:
                         return None
                     return [*lines, f"{self._nisa()}.tensor_copy(dst={place}, src={held})"]
-                made_ = self._issued(node, value, place, lines, target.isidentifier())
+                made_ = self._issue(node, value, place, lines, target.isidentifier())
                 if made_ is not None:
                     return lines
                 return None
-            new = self._hoisted(node, value, lines)
+            new = self._hoist(node, value, lines)
             self._kind(target, value, name)
             if target in self.known_sums and name == f"{LANGUAGE}zeros" and "psum" in _code(value):
                 assert isinstance(value, cst.Call)
@@ -473,7 +473,7 @@ class _Rewriter(cst.CSTTransformer):
                 return [f"{target} = {_code(value.with_changes(func=empty))}"]
             return [*lines, f"{target} = {_code(new)}"] if lines else None
         if isinstance(small, cst.Expr | cst.Return) and small.value is not None:
-            new = self._hoisted(node, small.value, lines)
+            new = self._hoist(node, small.value, lines)
             if isinstance(small, cst.Expr) and isinstance(new, cst.Name) and lines:
                 return lines  # an instruction whose result nobody took
             word = "return " if isinstance(small, cst.Return) else ""
@@ -514,7 +514,9 @@ class _Rewriter(cst.CSTTransformer):
         if self._is_tile(value):
             self.tiles.add(target)
 
-    def _blocked(self, node: cst.CSTNode, value: cst.BaseExpression, target: str) -> str | None:
+    def _blocking_reason(
+        self, node: cst.CSTNode, value: cst.BaseExpression, target: str
+    ) -> str | None:
         """A tensor with block dimensions, as a list of tiles."""
         if not isinstance(value, cst.Call) or not value.args or not target.isidentifier():
             return None
@@ -545,7 +547,7 @@ class _Rewriter(cst.CSTTransformer):
         self.edit(node, "blocks", "block dimensions are a list of tiles")
         return tile
 
-    def _added(self, node: cst.CSTNode, small: cst.AugAssign) -> list[str] | None:
+    def _add(self, node: cst.CSTNode, small: cst.AugAssign) -> list[str] | None:
         target = _code(small.target).removesuffix("[...]")
         value, lines = small.value, list[str]()
         owner = target.partition("[")[0]
@@ -593,7 +595,7 @@ class _Rewriter(cst.CSTTransformer):
         new = spec.required <= given | placed and given <= {*spec.names, "name"}
         return "dst" not in given and not new
 
-    def _hoisted(
+    def _hoist(
         self, node: cst.CSTNode, value: cst.BaseExpression, lines: list[str]
     ) -> cst.BaseExpression:
         """An expression whose instructions stand in statements of their own before it."""
@@ -608,7 +610,7 @@ class _Rewriter(cst.CSTTransformer):
                 if not rewriter._returns(updated_node):
                     return updated_node
                 name = rewriter._temporary()
-                if rewriter._issued(node, updated_node, name, lines, True) is None:
+                if rewriter._issue(node, updated_node, name, lines, True) is None:
                     return updated_node
                 return cst.Name(name)
 
@@ -620,7 +622,7 @@ class _Rewriter(cst.CSTTransformer):
 
     def _operand(self, node: cst.CSTNode, value: cst.BaseExpression, lines: list[str]) -> str:
         """The source of an operand that has a shape and a name."""
-        value = self._hoisted(node, value, lines)
+        value = self._hoist(node, value, lines)
         if isinstance(value, cst.Call):
             name = self._temporary()
             lines.append(f"{name} = {_code(value)}")
@@ -628,7 +630,7 @@ class _Rewriter(cst.CSTTransformer):
             return name
         return _code(value)
 
-    def _issued(
+    def _issue(
         self, node: cst.CSTNode, call: cst.Call, dst: str, lines: list[str], allocates: bool
     ) -> str | None:
         """Append the allocation of `dst`, if asked, and the instruction; None where the shape of
@@ -647,7 +649,7 @@ class _Rewriter(cst.CSTTransformer):
                 value = cst.parse_expression(self._operand(node, value, own))
                 arg = arg.with_changes(value=value)
             if self._from_psum(short, keyword, value, given):
-                arg = arg.with_changes(value=cst.parse_expression(self._copied(value, own)))
+                arg = arg.with_changes(value=cst.parse_expression(self._copy(value, own)))
             given[keyword] = _code(arg.value)
             if keyword and arg.keyword is None:
                 arg = arg.with_changes(keyword=cst.Name(keyword), equal=TIGHT)
@@ -687,7 +689,7 @@ class _Rewriter(cst.CSTTransformer):
         second = short == "tensor_tensor" and keyword == "data2" and other in self.psum
         return second or (short in ("nc_matmul", "nc_transpose") and keyword in OF_PRODUCTS)
 
-    def _copied(self, value: cst.BaseExpression, lines: list[str]) -> str:
+    def _copy(self, value: cst.BaseExpression, lines: list[str]) -> str:
         """A copy in SBUF, by statements before this one."""
         held, text, nl = self._temporary(), _code(value), self._nl()
         lines.append(f"{held} = {nl}.ndarray({text}.shape, dtype={text}.dtype, buffer={nl}.sbuf)")

@@ -167,7 +167,7 @@ def _view(real: Tensor, index: Index) -> Tensor:
     """The elements at these indices: numbers, slices, arrays that step evenly along each axis."""
     arrays = [item for item in index if isinstance(item, np.ndarray) and item.ndim]
     if not arrays:
-        return _sliced(real, index)
+        return _slice(real, index)
     shape = np.broadcast_shapes(*(item.shape for item in arrays))
     shape += tuple(real.shape[i] for i, item in enumerate(index) if isinstance(item, slice))
     extra = len(np.broadcast_shapes(*(item.shape for item in arrays)))
@@ -194,7 +194,7 @@ def _view(real: Tensor, index: Index) -> Tensor:
     return real.again(tuple(shape), tuple(strides), offset)
 
 
-def _sliced(real: Tensor, index: Index) -> Tensor:
+def _slice(real: Tensor, index: Index) -> Tensor:
     """Numbers and slices; a tile keeps a partition and a free dimension."""
     offset, shape, strides = real.offset, [], []
     keep = real.storage.on_chip
@@ -237,7 +237,7 @@ def _kept(shape: Index, mask: Any) -> Index:
 # ---- results -------------------------------------------------------------------------------------
 
 
-def _made(shape: Any, dtype: Any, issue: Callable[[Tensor], Any], buffer: Any = nl.sbuf) -> Tile:
+def _make(shape: Any, dtype: Any, issue: Callable[[Tensor], Any], buffer: Any = nl.sbuf) -> Tile:
     """A new tile with the result of an instruction."""
     before = len(running("dialect").instructions)
     if 0 in shape:
@@ -301,7 +301,7 @@ def _binary(op: Any, x: Any, y: Any, mask: Any = None, dtype: Any = None, **more
         x, y = x.broadcast_to(wide), y.broadcast_to(wide)
     sizes = _kept(x.shape, mask)
     a, b = _cut(x.real, sizes), _cut(_fit(y.real, x.shape), sizes)
-    return _made(
+    return _make(
         sizes, dtype or x.dtype,
         lambda dst: nisa.tensor_tensor(dst=dst, data1=a, data2=b, op=op, **engine),
     )  # fmt: skip
@@ -310,7 +310,7 @@ def _binary(op: Any, x: Any, y: Any, mask: Any = None, dtype: Any = None, **more
 def _unary(issue: Callable[..., Any], data: Tile, dtype: Any, mask: Any, **more: Any) -> Tile:
     sizes = _kept(data.shape, mask)
     real = _cut(data.real, sizes)
-    return _made(sizes, dtype or data.dtype, lambda dst: issue(dst, real), **more)
+    return _make(sizes, dtype or data.dtype, lambda dst: issue(dst, real), **more)
 
 
 # ---- nki.isa -------------------------------------------------------------------------------------
@@ -392,7 +392,7 @@ def tensor_reduce(
     left = [n for a, n in enumerate(data.shape) if a not in axes]
     shape = left if len(left) > 1 else [*left, 1]
     real = _cut(data.real, _kept(data.shape, mask))
-    return _made(
+    return _make(
         (real.shape[0], *shape[1:]), dtype or data.dtype,
         lambda dst: nisa.tensor_reduce(
             dst=dst, op=_operator(op), data=real, axis=axes, negate=negate
@@ -407,7 +407,7 @@ def reciprocal(data: Tile, dtype: Any = None, mask: Any = None) -> Tile:
 
 def memset(shape: Any, value: Any, dtype: Any, mask: Any = None, engine: Any = None) -> Tile:
     """A tile of one value."""
-    return _made(shape, dtype, lambda dst: nisa.memset(dst=dst, value=float(value)))
+    return _make(shape, dtype, lambda dst: nisa.memset(dst=dst, value=float(value)))
 
 
 def tensor_copy(src: Tile, dtype: Any = None, mask: Any = None, engine: Any = None) -> Tile:
@@ -425,7 +425,7 @@ def nc_matmul(
     columns = _kept((stationary.shape[0], moving.real.elements), mask)[1]
     right = _cut(moving.real, (*moving.shape[:-1], columns)) if mask is not None else moving.real
     more = {"is_transpose": True} if is_transpose else {}
-    return _made(
+    return _make(
         (stationary.real.elements, columns), stationary.dtype if is_transpose else nl.float32,
         lambda dst: nisa.nc_matmul(dst=dst, stationary=stationary.real, moving=right, **more),
         buffer=nl.psum,
@@ -449,7 +449,7 @@ def nc_transpose(data: Tile, engine: Any = None, dtype: Any = None, mask: Any = 
         if place is not dst:
             nisa.tensor_copy(dst=dst, src=place)
 
-    return _made((data.real.elements, data.shape[0]), dtype or data.dtype, issue, buffer=nl.psum)
+    return _make((data.real.elements, data.shape[0]), dtype or data.dtype, issue, buffer=nl.psum)
 
 
 def tensor_copy_predicated(src: Tile, dst: Tile, predicate: Any, **_: Any) -> None:
@@ -467,20 +467,20 @@ def dma_copy(dst: Tile, src: Tile, **_: Any) -> None:
 
 def ndarray(shape: Any, dtype: Any, buffer: Any = None, **more: Any) -> Any:
     """A tensor of HBM, a tile, or tiles by block index."""
-    return _allocated(shape, dtype, buffer, None)
+    return _allocate(shape, dtype, buffer, None)
 
 
 def zeros(shape: Any, dtype: Any = "float32", buffer: Any = None, **more: Any) -> Any:
     """Zeros; in PSUM the first product writes over what was there."""
-    return _allocated(shape, dtype, buffer, None if buffer is nl.psum else 0.0)
+    return _allocate(shape, dtype, buffer, None if buffer is nl.psum else 0.0)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any, buffer: Any = None, **more: Any) -> Any:
     """One value everywhere."""
-    return _allocated(shape, dtype, buffer, float(fill_value))
+    return _allocate(shape, dtype, buffer, float(fill_value))
 
 
-def _allocated(shape: Any, dtype: Any, buffer: Any, value: float | None) -> Any:
+def _allocate(shape: Any, dtype: Any, buffer: Any, value: float | None) -> Any:
     buffer = nl.sbuf if buffer is None else buffer
     sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if buffer in HBM:
@@ -504,7 +504,7 @@ def load(src: Tile, dtype: Any = None, mask: Any = None) -> Tile:
     def issue(dst: Tensor) -> None:
         nisa.dma_copy(dst=dst, src=real if real.ndim == dst.ndim else real.reshape(dst.shape))
 
-    return _made(shape, dtype or src.dtype, issue)
+    return _make(shape, dtype or src.dtype, issue)
 
 
 def load_transpose2d(src: Tile, dtype: Any = None, mask: Any = None) -> Tile:
@@ -518,7 +518,7 @@ def load_transpose2d(src: Tile, dtype: Any = None, mask: Any = None) -> Tile:
         if place is not dst:
             nisa.tensor_copy(dst=dst, src=place)
 
-    return _made((columns, rows), name, issue)
+    return _make((columns, rows), name, issue)
 
 
 def store(dst: Tile, value: Tile, mask: Any = None) -> None:

@@ -44,10 +44,10 @@ def requests_per_s(option: str, tokens_in: int, tokens_out: int) -> float:
     if option != "trainium":
         raise ValueError(f"option is 'trainium' or 'gpu', found {option!r}")
     measured = figure("inference.trn1.32xlarge_llama31_8b_vllm").value / MEASURED.tokens_out
-    return measured * _modelled(mix) / _modelled(MEASURED)
+    return measured * _model(mix) / _model(MEASURED)
 
 
-def _modelled(mix: Mix) -> float:
+def _model(mix: Mix) -> float:
     chips = part(machine("trn1.32xlarge"), _CHIPS)
     replica = Replica(architecture("llama-3.1-8b"), chips, assumptions("trainium1"))
     return Point(replica, mix, _BATCH).requests_per_s

@@ -126,7 +126,7 @@ def content(address: str) -> bytes:
 
 
 @contextmanager
-def _locked(root: Path) -> Iterator[None]:
+def _lock(root: Path) -> Iterator[None]:
     root.mkdir(parents=True, exist_ok=True)
     with open(root / ".lock", "w") as file:
         try:
@@ -142,4 +142,4 @@ def alone(where: Place) -> Any:
     """A with-block in which no other run writes to a local folder; elsewhere two runs write the
     same files, each whole. Raises ValueError if another one does.
     """
-    return _locked(where.root) if isinstance(where, Local) else nullcontext()
+    return _lock(where.root) if isinstance(where, Local) else nullcontext()

@@ -80,7 +80,7 @@ def read(address: str, id_column: str = "id", text_column: str = "text") -> Tabl
 
 
 def _item(number: int, result: Entry, id_column: str, text_column: str) -> Item:
-    shown = {str(name): _shown(value) for name, value in result.items()}
+    shown = {str(name): _show(value) for name, value in result.items()}
     missing = [name for name in (id_column, text_column) if name not in result]
     if missing:
         raise _Bad(f"no column {missing[0]!r}", shown)
@@ -89,7 +89,7 @@ def _item(number: int, result: Entry, id_column: str, text_column: str) -> Item:
         name = str(name)
     for column, value in ((id_column, name), (text_column, text)):
         if not isinstance(value, str):
-            raise _Bad(f"{column} is {_shown(value)}, not a text", shown)
+            raise _Bad(f"{column} is {_show(value)}, not a text", shown)
         if not value.strip():
             raise _Bad(f"{column} is empty", shown)
         try:
@@ -99,7 +99,7 @@ def _item(number: int, result: Entry, id_column: str, text_column: str) -> Item:
     return Item(name, text, number)
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     text = value if isinstance(value, str) else repr(value)
     return text.encode(errors="backslashreplace").decode()
 
@@ -119,7 +119,7 @@ def _csv(data: bytes) -> Iterator[tuple[int, Entry | _Bad]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raw = _shown("".join(lines[begin : rows.line_num]))
+            raw = _show("".join(lines[begin : rows.line_num]))
             yield begin + 1, _Bad(f"not CSV: {error}", raw)
             continue
         if not values:
@@ -128,7 +128,7 @@ def _csv(data: bytes) -> Iterator[tuple[int, Entry | _Bad]]:
             header = values
         elif len(values) != len(header):
             reason = f"{len(values)} values for {len(header)} columns"
-            yield begin + 1, _Bad(reason, [_shown(value) for value in values])
+            yield begin + 1, _Bad(reason, [_show(value) for value in values])
         else:
             yield begin + 1, dict(zip(header, values, strict=True))
 
@@ -140,10 +140,10 @@ def _json_lines(data: bytes) -> Iterator[tuple[int, Entry | _Bad]]:
         try:
             result = json.loads(line)
         except (ValueError, RecursionError) as error:
-            yield number, _Bad(f"not JSON: {error}", _shown(line))
+            yield number, _Bad(f"not JSON: {error}", _show(line))
             continue
         good = isinstance(result, dict)
-        yield number, result if good else _Bad("not an object", _shown(line))
+        yield number, result if good else _Bad("not an object", _show(line))
 
 
 def _parquet(data: bytes) -> Iterator[tuple[int, Entry | _Bad]]:

@@ -106,7 +106,7 @@ def run(
     ValueError for an unknown part, or a price without a throughput. A part that fails is left out,
     and the record says so: what was measured before is not lost.
     """
-    chosen = _chosen(plan, parts)
+    chosen = _choose(plan, parts)
     if (price or power) and "rates" not in chosen:
         raise ValueError("money and energy need the throughput: measure the part 'rates' too")
     if against:
@@ -151,7 +151,7 @@ def run(
     )
 
 
-def _chosen(plan: Plan, parts: Iterable[str] | None) -> tuple[str, ...]:
+def _choose(plan: Plan, parts: Iterable[str] | None) -> tuple[str, ...]:
     """The parts to measure, in the order of `PARTS`."""
     streams = (plan.model, plan.dtype) == ("gpt", "float32")
     if parts is None:

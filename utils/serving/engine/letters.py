@@ -34,7 +34,7 @@ def trained(steps: int = 200, seed: int = 0) -> tuple[Llama, Vocabulary]:
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = _untrained(vocabulary)
+            model = _new_model(vocabulary)
             optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.0)
             for step in range(steps):
                 starts = torch.randint(len(data) - CONTEXT, (6, 1))
@@ -67,12 +67,12 @@ def kept(folder: Path) -> tuple[Llama, Vocabulary]:
         return model, vocabulary
     vocabulary = Vocabulary.of(text(_CORPUS))
     with torch.random.fork_rng(devices=[]):
-        model = _untrained(vocabulary)
+        model = _new_model(vocabulary)
     model.load_state_dict(load_file(file))
     return model.eval(), vocabulary
 
 
-def _untrained(vocabulary: Vocabulary) -> Llama:
+def _new_model(vocabulary: Vocabulary) -> Llama:
     sizes = Architecture(
         "letters", layers=2, width=64, heads=4, key_value_heads=2, feed_forward=128,
         vocabulary=len(vocabulary),

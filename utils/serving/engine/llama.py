@@ -88,13 +88,13 @@ class Layer(nn.Module):
             project(y).unflatten(2, (-1, self.head_width))
             for project in (self.q_proj, self.k_proj, self.v_proj)
         )
-        result = attend(self.number, _turned(q, cos, sin), _turned(k, cos, sin), v)
+        result = attend(self.number, _turn(q, cos, sin), _turn(k, cos, sin), v)
         x = x + self.o_proj(result.flatten(2))
         y = self.post_attention_layernorm(x)
         return x + self.down_proj(functional.silu(self.gate_proj(y)) * self.up_proj(y))
 
 
-def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def _turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     first, second = x.chunk(2, -1)
     return x * cos + torch.cat((-second, first), -1) * sin
 

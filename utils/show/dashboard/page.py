@@ -64,9 +64,9 @@ class Page:
             taken,
             self.to_find_out,
             self.warnings,
-            self._titled("Where the money goes", drawn["waterfall"]),
-            self._titled("What matters most", drawn["tornado"]),
-            self._titled("Where both cost the same", self.along, drawn["even"]),
+            self._with_title("Where the money goes", drawn["waterfall"]),
+            self._with_title("What matters most", drawn["tornado"]),
+            self._with_title("Where both cost the same", self.along, drawn["even"]),
         )
         head = self._html("head", INTRODUCTION)
         self.widget = self._box("page", head, self._box("columns", left, right))
@@ -130,7 +130,7 @@ class Page:
                     layout=self._layout,
                     style=self._style["text"],
                 )
-                box.observe(lambda change, path=path: self._typed(path, change["new"]), "value")
+                box.observe(lambda change, path=path: self._on_input(path, change["new"]), "value")
                 self.boxes[path], self.details[path] = box, self._html("detail")
                 side = "shared" if "." not in path else "ab"[not path.startswith(f"{first}.")]
                 cells.append(self._box(f"cell tco-{side}", box, self.details[path]))
@@ -140,7 +140,7 @@ class Page:
         if not self._quiet:
             self._open(scenarios()[name])
 
-    def _typed(self, path: str, text: str) -> None:
+    def _on_input(self, path: str, text: str) -> None:
         if not self._quiet:
             self.enter(path, text)
 
@@ -207,20 +207,20 @@ class Page:
         name = f"cost-{self.shown.name}.{kind}"
         self.file.value = export.saving_link(name, media, content)
 
-    def _titled(self, words: str, *children: Any) -> Any:
+    def _with_title(self, words: str, *children: Any) -> Any:
         return self._box("drawn", self._html("title", f"<h2>{words}</h2>"), *children)
 
     def _html(self, name: str, value: str = "") -> Any:
         made = self._widgets.HTML(value, layout=self._layout, style=self._style["html"])
-        return self._classed(made, name)
+        return self._with_class(made, name)
 
     def _box(self, name: str, *children: Any) -> Any:
-        return self._classed(self._widgets.Box(children, layout=self._layout), name)
+        return self._with_class(self._widgets.Box(children, layout=self._layout), name)
 
     def _button(self, words: str, name: str) -> Any:
-        return self._classed(self._widgets.Button(description=words), name)
+        return self._with_class(self._widgets.Button(description=words), name)
 
-    def _classed(self, widget: Any, names: str) -> Any:
+    def _with_class(self, widget: Any, names: str) -> Any:
         for name in names.split():
             widget.add_class(name if name.startswith("tco-") else f"tco-{name}")
         return widget

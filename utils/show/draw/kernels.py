@@ -49,7 +49,7 @@ def kernel_timeline(
         for row, lane in enumerate(used[name]):
             color = LANES.index(lane)
             bars = _bars(profile, lane, start, end)
-            seen = _widened(bars, (end - start) / PIXELS)
+            seen = _widen(bars, (end - start) / PIXELS)
             axes.broken_barh(
                 [(left / scale, width / scale) for left, width in seen],
                 (row - 0.38, 0.76),
@@ -99,10 +99,10 @@ def _bars(profile: "Profile", lane: str, start: float, end: float) -> list[tuple
     return [(left, max(right - left, gap / 2)) for left, right in joined]
 
 
-def _widened(bars: list[tuple[float, float]], pixel: float) -> list[tuple[float, float]]:
+def _widen(bars: list[tuple[float, float]], pixel: float) -> list[tuple[float, float]]:
     """Bars that stand alone get a width that can be seen; crowded ones keep theirs, as a shade.
 
-    >>> _widened([(0.0, 0.2), (9.0, 0.2), (9.5, 0.2)], pixel=1.0)
+    >>> _widen([(0.0, 0.2), (9.0, 0.2), (9.5, 0.2)], pixel=1.0)
     [(0.0, 1.0), (9.0, 0.2), (9.5, 1.0)]
     """
     ends = [left for left, _ in bars[1:]] + [math.inf]

@@ -37,13 +37,13 @@ def pipelines(schedules: Mapping[str, "Schedule"], caption: str) -> Picture:
         loads = list(zip(plan.workers, plan.begins_s, plan.ends_s, strict=True))
         for batch, (worker, begin, end) in enumerate(loads):
             row = worker if count > 1 else 0
-            _numbered(axes, row, begin, end, batch, COLORS[1], longest)
+            _number(axes, row, begin, end, batch, COLORS[1], longest)
         for batch, (asked, taken, done) in enumerate(
             zip(plan.asked_s, plan.taken_s, plan.done_s, strict=True)
         ):
             if taken > asked and count > 1:
                 axes.broken_barh([(asked, taken - asked)], (count - 1.36, 0.72), **_WAIT)
-            _numbered(axes, count - 1, taken, done, batch, COLORS[0], longest)
+            _number(axes, count - 1, taken, done, batch, COLORS[0], longest)
         axes.set_yticks(range(count), names, fontsize=8)
         axes.set_ylim(count - 0.5, -0.5)
         axes.set_title(title, fontsize=9, loc="left")
@@ -65,7 +65,7 @@ def _ahead(plan: "Schedule") -> bool:
     )
 
 
-def _numbered(
+def _number(
     axes: Any, row: int, begin: float, end: float, number: int, color: str, longest: float
 ) -> None:
     if end <= begin:

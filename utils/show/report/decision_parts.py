@@ -115,7 +115,7 @@ def pilot_sections(pilot: Pilot | None) -> tuple[Section, ...]:
         pilot.blocked,
         f"{states.count('done')} of {len(states)} steps are done; all of them take an estimated"
         f" {roughly(pilot.total_weeks)} weeks",
-        f"next: {_started(pilot.next)} ({pilot.next.exit})" if pilot.next else "",
+        f"next: {_start(pilot.next)} ({pilot.next.exit})" if pilot.next else "",
     ]
     return (
         Section(
@@ -131,5 +131,5 @@ def pilot_sections(pilot: Pilot | None) -> tuple[Section, ...]:
     )
 
 
-def _started(step: Step) -> str:
+def _start(step: Step) -> str:
     return step.title[0].lower() + step.title[1:]

@@ -155,7 +155,7 @@ def quantity(path: str, value: float, scenario: Scenario) -> str:
     if field in ("demand", "units_per_second"):
         return f"{shown} {plural(scenario.unit)} a second"
     if unit in ("FLOP", "FLOPS"):
-        return _prefixed(value, unit)
+        return _prefix(value, unit)
     if unit in ("ratio", "1"):
         return shown
     if unit == "h":
@@ -221,7 +221,7 @@ def shortened(text: str, most: int) -> str:
     return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
 
 
-def _prefixed(value: float, unit: str) -> str:
+def _prefix(value: float, unit: str) -> str:
     for size, prefix in _PREFIXES:
         if value >= size:
             return f"{rounded(value / size)} {prefix}{unit}"

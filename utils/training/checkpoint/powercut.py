@@ -53,11 +53,11 @@ def after_kill(disk: dict[str, str], calls: Sequence[Call]) -> Iterator[dict[str
     """What the folder may hold if the process dies before, within or after the calls: {name:
     content}. disk: what it holds before."""
     for number in range(len(calls) + 1):
-        yield _seen(disk, calls[:number])
+        yield _read_seen(disk, calls[:number])
         if number < len(calls) and calls[number].kind == "write":
             half = calls[number].content[: len(calls[number].content) // 2]
             cut = Call("write", calls[number].name, content=half)
-            yield _seen(disk, [*calls[:number], cut])
+            yield _read_seen(disk, [*calls[:number], cut])
 
 
 def after_power_cut(disk: dict[str, str], calls: Sequence[Call]) -> Iterator[dict[str, str]]:
@@ -75,7 +75,7 @@ def worst(states: Iterator[dict[str, str]], name: str, good: Sequence[str]) -> s
     return "kept" if results <= set(good) else "torn"
 
 
-def _seen(disk: dict[str, str], calls: Sequence[Call]) -> dict[str, str]:
+def _read_seen(disk: dict[str, str], calls: Sequence[Call]) -> dict[str, str]:
     """What programs see after the calls, all of which the system knows."""
     held = dict(disk)
     for call in calls:

@@ -114,7 +114,7 @@ def recorded(path: Path = RECORDED) -> Recording:
 def save(recording: Recording, path: Path) -> None:
     """Write `recording` to `path`, whole or not at all."""
     stored = {"format": FORMAT, **dataclasses.asdict(recording), "date": str(recording.date)}
-    replace_file(Path(path), json.dumps(_rounded(stored), indent=1) + "\n")
+    replace_file(Path(path), json.dumps(_round(stored), indent=1) + "\n")
 
 
 def table(recording: Recording) -> str:
@@ -154,10 +154,10 @@ def _tuples(stored: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     """Seconds to a tenth of a millisecond, and losses no further than float32 tells them apart."""
     if isinstance(value, dict):
-        return {name: _rounded(item) for name, item in value.items()}
+        return {name: _round(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(item) for item in value]
+        return [_round(item) for item in value]
     return round(value, 7) if isinstance(value, float) else value

@@ -256,7 +256,7 @@ def _steps(
             sent.clear()
         optimizer.zero_grad()
         with counting() as counted:
-            hooks = _noted(inner, counted.events) if step == job.steps - 1 else []
+            hooks = _note(inner, counted.events) if step == job.steps - 1 else []
             outputs = model(inputs)
             nn.functional.mse_loss(outputs, targets).backward()
         for hook in hooks:
@@ -272,7 +272,7 @@ def _steps(
     }
 
 
-def _noted(model: nn.Module, events: list[tuple[str, int]]) -> list[Any]:
+def _note(model: nn.Module, events: list[tuple[str, int]]) -> list[Any]:
     """Hooks that write when the computation of each block begins, forward and backward."""
 
     def note(text: str) -> Callable[..., None]:

@@ -102,7 +102,7 @@ def collectives(
     results: dict[str, tuple[int, int]] = {}
     if where.uses("data"):
         whole = {
-            unit: sum(_filled(shape, where.data) for shape in own) for unit, own in units.items()
+            unit: sum(_fill(shape, where.data) for shape in own) for unit, own in units.items()
         }
         again = {unit: size for unit, size in whole.items() if unit}
         gathers = [*whole.values(), *again.values()]
@@ -139,7 +139,7 @@ def held_bytes(shapes: Shapes, where: Layout) -> int:
     local = [_over_model(name, shape, where.model) for name, shape in shapes.items()]
     if where.parallelism == "ddp" or not where.uses("data"):
         return sum(BYTES * math.prod(shape) for shape in local)
-    return sum(_filled(shape, where.data) // where.data for shape in local)
+    return sum(_fill(shape, where.data) // where.data for shape in local)
 
 
 def _over_model(name: str, shape: tuple[int, ...], ranks: int) -> tuple[int, ...]:
@@ -161,6 +161,6 @@ def _units(shapes: Shapes) -> dict[str, list[tuple[int, ...]]]:
     return units
 
 
-def _filled(shape: Sequence[int], ranks: int) -> int:
+def _fill(shape: Sequence[int], ranks: int) -> int:
     """Bytes of a parameter whose first axis is filled up to a multiple of the ranks."""
     return BYTES * -(-shape[0] // ranks) * ranks * math.prod(shape[1:])

@@ -19,7 +19,7 @@ from utils.training.native.predicted import Layout
 
 def save(where: Layout, job: Job, folder: Path) -> str:
     """Train, and save the model and the optimizer; the fingerprint of both on this rank."""
-    model, optimizer = _made(where, job)
+    model, optimizer = _make(where, job)
     place = torch.distributed.get_rank() // where.model
     share = job.rows // where.data
     for inputs, targets in jobs.batches(job):
@@ -38,7 +38,7 @@ def load(where: Layout, job: Job, folder: Path) -> tuple[str, str]:
     import torch.distributed.checkpoint as dcp
     from torch.distributed.checkpoint.state_dict import set_state_dict
 
-    model, optimizer = _made(where, replace(job, seed=job.seed + 1))
+    model, optimizer = _make(where, replace(job, seed=job.seed + 1))
     state = _state(model, optimizer)
     before = fingerprint(state)
     dcp.load(state, checkpoint_id=folder)
@@ -67,7 +67,7 @@ def _tensors(state: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return results
 
 
-def _made(where: Layout, job: Job) -> tuple[nn.Module, torch.optim.Optimizer]:
+def _make(where: Layout, job: Job) -> tuple[nn.Module, torch.optim.Optimizer]:
     model = jobs.divided(jobs.network(job), where, job)
     return model, torch.optim.AdamW(model.parameters(), lr=1e-3)
 

@@ -45,10 +45,10 @@ def diagnose(step: Callable[..., Any], batches: Iterable[Any], *, warmup: int = 
     >>> diagnose(lambda x, n: x[:, :n] * 2.5, [(x, 10), (x, 10), (x, 20)]).causes[0].what
     'stop of a slice: 10 became 20'
     """
-    return _diagnosis(step, _checked(step, batches, warmup), warmup)
+    return _diagnosis(step, _check(step, batches, warmup), warmup)
 
 
-def _checked(step: Any, batches: Any, warmup: int) -> list[Any]:
+def _check(step: Any, batches: Any, warmup: int) -> list[Any]:
     if not callable(step):
         raise TypeError(
             f"step is {type(step).__name__}, and must be a function that records one step"
@@ -101,7 +101,7 @@ def _diagnosis(step: Callable[..., Any], batches: list[Any], warmup: int) -> Dia
     steps: list[Step] = []
     causes: list[Cause] = []
     for number, batch in enumerate([*batches[:1] * warmup, *batches], start=1 - warmup):
-        trace, reading = _observed(step, batch, max(number, 1))
+        trace, reading = _observe(step, batch, max(number, 1))
         if number > 0:
             counts = Step(
                 number,
@@ -118,7 +118,7 @@ def _diagnosis(step: Callable[..., Any], batches: list[Any], warmup: int) -> Dia
             causes += [
                 Cause(number, f.kind, f.what, str(f.where or ""), f.advice)
                 for f in result
-                if f.kind not in _ONCE or not _reported(causes, f)
+                if f.kind not in _ONCE or not _is_reported(causes, f)
             ]
         traces.append(trace)
     if not any(item.executions for item in steps):
@@ -129,11 +129,11 @@ def _diagnosis(step: Callable[..., Any], batches: list[Any], warmup: int) -> Dia
 _ONCE = ("read", "fallback")
 
 
-def _reported(causes: list[Cause], finding: Finding) -> bool:
+def _is_reported(causes: list[Cause], finding: Finding) -> bool:
     return any((c.kind, c.where) == (finding.kind, str(finding.where or "")) for c in causes)
 
 
-def _observed(step: Callable[..., Any], batch: Any, number: int) -> tuple[Trace, Any]:
+def _observe(step: Callable[..., Any], batch: Any, number: int) -> tuple[Trace, Any]:
     import torch_xla
 
     names, values = _arguments(step, batch)

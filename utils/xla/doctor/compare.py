@@ -70,7 +70,7 @@ class _Comparison:
         self._inputs(old, new, after)
         pairs: list[tuple[Call, Call]] = []
         hunks: list[tuple[list[Call], list[Call]]] = []
-        for was, now, alike in _aligned(before, after):
+        for was, now, alike in _align(before, after):
             if alike:
                 pairs += zip(was, now, strict=True)
                 for earlier, later in zip(was, now, strict=True):
@@ -260,7 +260,7 @@ class _Comparison:
             self._branch(was, now, (now or was)[0])
 
 
-def _aligned(old: list[Call], new: list[Call]) -> Iterator[tuple[list[Call], list[Call], bool]]:
+def _align(old: list[Call], new: list[Call]) -> Iterator[tuple[list[Call], list[Call], bool]]:
     """Stretches of calls, in order; alike are calls of the same operators on the same lines."""
     a, b = ([(call.operator, call.where, call.library) for call in calls] for calls in (old, new))
     differ = (place for place, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)

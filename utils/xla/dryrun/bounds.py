@@ -132,7 +132,7 @@ def run(
                 why = "memory"
             elif scratch and time.monotonic() > look_at_disk:
                 began = time.monotonic()
-                if _written(scratch) > bounds.disk_bytes:
+                if _write(scratch) > bounds.disk_bytes:
                     why = "disk"
                 # A folder of many files takes a while: at most a tenth of the time goes there.
                 look_at_disk = time.monotonic() + max(0.5, 9 * (time.monotonic() - began))
@@ -143,7 +143,7 @@ def run(
     return Ended(why, process.returncode)
 
 
-def _written(folder: Path) -> int:
+def _write(folder: Path) -> int:
     """Bytes on the disk of all files in a folder; links are not followed."""
     total = 0
     with contextlib.suppress(FileNotFoundError, PermissionError), os.scandir(folder) as entries:
@@ -151,7 +151,7 @@ def _written(folder: Path) -> int:
             # A file may go between two looks.
             with contextlib.suppress(FileNotFoundError):
                 if entry.is_dir(follow_symlinks=False):
-                    total += _written(Path(entry.path))
+                    total += _write(Path(entry.path))
                 else:
                     total += entry.stat(follow_symlinks=False).st_blocks * 512
     return total
@@ -168,14 +168,14 @@ def _end(process: subprocess.Popen, mark: str) -> None:
             os.kill(member, signal.SIGKILL)
     process.wait()
     # Where there is no namespace, one whose parents have ended is known by its environment only.
-    while left := _marked(mark):
+    while left := _mark(mark):
         for member in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(member, signal.SIGKILL)
         time.sleep(0.01)
 
 
-def _marked(mark: str) -> list[int]:
+def _mark(mark: str) -> list[int]:
     results = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():

@@ -87,7 +87,7 @@ def read_report(
         steps=steps,
         graphs=list(graphs.values()),
         memory=seen["memory"],
-        findings=[{**f, "seen": _seen(f, seen)} for f in findings],
+        findings=[{**f, "seen": _read_seen(f, seen)} for f in findings],
         again=_again(graphs, [step["executed"] for step in steps], *again) if again else None,
         printed=seen["printed"],
         setup=seen.get("setup", []),
@@ -106,7 +106,7 @@ def _again(
     return result | {"known": len(asked & set(graphs)), "same": other == executed}
 
 
-def _seen(finding: dict[str, Any], seen: dict[str, Any]) -> str:
+def _read_seen(finding: dict[str, Any], seen: dict[str, Any]) -> str:
     """ "confirmed": something was noted at that line; "ran": it ran, and nothing was."""
     place = f"{finding['file']}:{finding['line']}"
     tables = ("reads", "fallbacks", "unsupported", "redirects")

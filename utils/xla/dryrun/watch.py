@@ -344,7 +344,7 @@ def unsupported(call: Call) -> list[tuple[str, str, str]]:
     """What of an operator Neuron's published lists refuse: (what, error code or "", source)."""
     specs = [*call.tensors, *call.results]
     dtypes = {str(s.dtype).removeprefix("torch.") for s in specs if s.device == "xla"}
-    listed = _published()
+    listed = _published_accuracy()
     matches = [
         (f"dtype {name}: {entry['what']}", entry["code"], entry["source"])
         for name, entry in listed["dtypes"].items()
@@ -359,7 +359,7 @@ def unsupported(call: Call) -> list[tuple[str, str, str]]:
 
 
 @functools.cache
-def _published() -> Any:
+def _published_accuracy() -> Any:
     # A script calls operators by the thousand.
     return content("neuron_operators.yaml")
 

@@ -81,7 +81,7 @@ def cost(hlo_text: str) -> Cost:
     counted = _computation(entry, module)
     ordered = sorted(counted.operators.items(), key=lambda item: -item[1].flops)
     return Cost(
-        by_operator=dict(ordered), bytes_fused=_fused(entry), uncounted=dict(counted.uncounted)
+        by_operator=dict(ordered), bytes_fused=_fuse(entry), uncounted=dict(counted.uncounted)
     )
 
 
@@ -144,7 +144,7 @@ TAKES_A_PART = frozenset({"bitcast", "reshape", "gather", "slice", "dynamic-slic
 """Those after which only their result is needed of their first operand."""
 
 
-def _fused(entry: Computation) -> float:
+def _fuse(entry: Computation) -> float:
     """Bytes of the inputs that are needed, each once, and of the results."""
     users: dict[str, list[Instruction]] = {}
     for item in entry.needed:

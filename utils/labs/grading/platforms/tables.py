@@ -228,10 +228,10 @@ def fill(
                 ungraded.append(record.student)
     taken = {k for own in owners.values() for k in own}
     return Filled(
-        _written(table, known, column, rows),
+        _write(table, known, column, rows),
         owners,
         tuple(s.record.student for s in results.students if s.record.slug not in owners),
-        tuple(_shown(table, known, table.rows[k]) for k in people if k not in taken),
+        tuple(_show(table, known, table.rows[k]) for k in people if k not in taken),
         tuple(dict.fromkeys(ungraded)),
         tuple(remarks),
     )
@@ -296,7 +296,7 @@ def _names(table: Table, known: Format, row: list[str]) -> set[str]:
     return {same(name) for name in names} - {""}
 
 
-def _shown(table: Table, known: Format, row: list[str]) -> str:
+def _show(table: Table, known: Format, row: list[str]) -> str:
     for columns in known.names:
         if full := " ".join(filter(None, (table.get(row, column) for column in columns))):
             return f"{full} ({table.get(row, known.id)})"
@@ -319,7 +319,7 @@ def _most(table: Table, known: Format, column: str) -> float | None:
     return None
 
 
-def _written(table: Table, known: Format, column: str, rows: list[list[str]]) -> bytes:
+def _write(table: Table, known: Format, column: str, rows: list[list[str]]) -> bytes:
     others = known.assignments
     kept = [
         k

@@ -294,7 +294,7 @@ def _exchange(
     _meet(name, ranks, (srcs, dsts), finish)
 
 
-def _reduced(op: Any, arrays: list[np.ndarray]) -> np.ndarray:
+def _reduce(op: Any, arrays: list[np.ndarray]) -> np.ndarray:
     """In FP32 for floats, rank after rank, rounded once at the end to the type of the tensors."""
     kind = arrays[0].dtype
     wide = np.float32 if kind.kind not in "iu" else np.int64
@@ -311,7 +311,7 @@ def _reduced(op: Any, arrays: list[np.ndarray]) -> np.ndarray:
 def all_reduce(srcs, dsts, replica_group, op, priority=None):
     """Every rank gets the sum, minimum or maximum of the tensors of all ranks."""
     ranks = members(replica_group)
-    _exchange("all_reduce", ranks, srcs, dsts, lambda arrays, place: _reduced(op, arrays))
+    _exchange("all_reduce", ranks, srcs, dsts, lambda arrays, place: _reduce(op, arrays))
 
 
 @instruction(
@@ -337,7 +337,7 @@ def reduce_scatter(srcs, dsts, replica_group, collective_dim, op, priority=None)
     ranks = members(replica_group)
 
     def part(arrays: list[np.ndarray], place: int) -> np.ndarray:
-        return _reduced(op, [np.split(array, len(ranks))[place] for array in arrays])
+        return _reduce(op, [np.split(array, len(ranks))[place] for array in arrays])
 
     _exchange("reduce_scatter", ranks, srcs, dsts, part)
 
@@ -464,11 +464,11 @@ def _trigger(name: str, prepared: Any) -> None:
             "each prepare has one trigger, which takes its operands from it.",
             f"work = {name}_prepare(...); ...; {name}_trigger(work).",
         )
-    _untouched(name, prepared, held[1]["metadata_tensor"])
+    _check_untouched(name, prepared, held[1]["metadata_tensor"])
     _varying(name, members(held[1]["replica_group"]), held[1])
 
 
-def _untouched(name: str, prepared: Instruction, table: Tensor) -> None:
+def _check_untouched(name: str, prepared: Instruction, table: Tensor) -> None:
     """The metadata is read while other instructions run, so none of them may write it."""
     between = running(f"{name}_trigger").instructions[prepared.index + 1 :]
     for issued in between:
@@ -640,7 +640,7 @@ def collective_permute_implicit_reduce(
     _ring(
         "collective_permute_implicit_reduce", members(replica_group),
         (srcs0_by_channel, srcs1_by_channel, dsts_by_channel),
-        lambda given, channel: _reduced(op, [given[0][channel].raw(), given[1][channel].raw()]),
+        lambda given, channel: _reduce(op, [given[0][channel].raw(), given[1][channel].raw()]),
     )  # fmt: skip
 
 

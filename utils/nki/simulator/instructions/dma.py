@@ -375,13 +375,13 @@ def dma_compute(dst, srcs, reduce_op, scales=None, unique_indices=True, oob_mode
     made = dst.storage.narrow(total, dst.dtype).reshape(dst.shape)
     dst.storage.written = True
     if dst.indirect is not None:
-        _repeated(dst.indirect.indices(dst))
+        _repeat(dst.indirect.indices(dst))
         dst.indirect.scatter(dst, made, exists.reshape(dst.shape), skip)
     else:
         dst.put_raw(np.where(exists.reshape(dst.shape), made, dst.raw()))
 
 
-def _repeated(indices: np.ndarray) -> None:
+def _repeat(indices: np.ndarray) -> None:
     if np.unique(indices).size < indices.size:
         doubt(
             "dma_compute: an index occurs twice.",

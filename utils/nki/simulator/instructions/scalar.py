@@ -130,7 +130,7 @@ def _remedy(op: Operator) -> str:
     }.get(op.name, "scale the data into this range, or add a small number.")
 
 
-def _scaled(data: Tensor, scale: Any, bias: Any) -> np.ndarray:
+def _scale(data: Tensor, scale: Any, bias: Any) -> np.ndarray:
     """data * scale + bias in FP32."""
     x = rows(data)
     with np.errstate(all="ignore"):
@@ -170,7 +170,7 @@ def activation(
     scale: a number or an FP32 column; bias: a column (from gen3 on also a number). reduce_res
     receives the accumulators.
     """
-    made = apply_function(op, _scaled(data, scale, bias), "activation")
+    made = apply_function(op, _scale(data, scale, bias), "activation")
     _write(dst, made, data, reduce_op, reduce_cmd, reduce_res)
 
 
@@ -185,7 +185,7 @@ def activation(
 )  # fmt: skip
 def activation_reduce(dst, op, data, reduce_op, reduce_res, bias=None, scale=1.0):
     """nisa.activation with the sum of each row in `reduce_res`, of shape (P, 1)."""
-    made = apply_function(op, _scaled(data, scale, bias), "activation_reduce")
+    made = apply_function(op, _scale(data, scale, bias), "activation_reduce")
     _write(dst, made, data, reduce_op, reduce_cmds.reset_reduce, reduce_res)
 
 

@@ -339,7 +339,7 @@ def nc_matmul(
     is_transpose: moving is an identity, and bits move unchanged (from Trainium2 on).
     """
     if is_transpose:
-        _transposed(dst, stationary, _order(moving), array=True)
+        _transpose(dst, stationary, _order(moving), array=True)
         return
     rows = stationary.shape[0]
     if doubles(perf_mode):
@@ -378,7 +378,7 @@ def _order(moving: Tensor) -> np.ndarray:
     return order
 
 
-def _transposed(dst: Tensor, data: Tensor, order: np.ndarray | None = None, *, array: bool) -> None:
+def _transpose(dst: Tensor, data: Tensor, order: np.ndarray | None = None, *, array: bool) -> None:
     """dst = data.T, with its columns in `order`; array: through the array of the Tensor Engine."""
     raw = data.raw().reshape(data.shape[0], -1)
     moved = raw.T if order is None else raw.T[:, order]
@@ -501,4 +501,4 @@ def nc_transpose(dst, data, engine=engine.unknown):
     the Tensor Engine multiplies with an identity, so a NaN or an infinity spreads over its row.
     """
     array = engine is not engines.vector and dst.buffer is PSUM and data.buffer is SBUF
-    _transposed(dst, data, array=array)
+    _transpose(dst, data, array=array)

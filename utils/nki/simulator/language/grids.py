@@ -172,12 +172,12 @@ class NkiBlockGrid(NkiGrid):
 
 def tiles(source: Any, *, tile_shape: Any = None) -> NkiTileGrid:
     """The grid of tiles of a tensor, or of what a grid has selected (with its own tile_shape)."""
-    return _regrouped(NkiTileGrid, "tiles", source, tile_shape, ())
+    return _regroup(NkiTileGrid, "tiles", source, tile_shape, ())
 
 
 def blocks(source: Any, *, tile_shape: Any = None, block_shape: Any) -> NkiBlockGrid:
     """The grid of blocks of `block_shape` tiles each."""
-    return _regrouped(NkiBlockGrid, "blocks", source, tile_shape, block_shape)
+    return _regroup(NkiBlockGrid, "blocks", source, tile_shape, block_shape)
 
 
 def alloc_tiles(
@@ -186,7 +186,7 @@ def alloc_tiles(
 ) -> NkiTileGrid:  # fmt: skip
     """A new tensor of `element_shape` as a grid of tiles; its content is not defined."""
     place = {"buffer": buffer, "dtype": dtype, "address": address, "name": name}
-    return _allocated(NkiTileGrid, "alloc_tiles", tile_shape, (), element_shape, place)
+    return _allocate(NkiTileGrid, "alloc_tiles", tile_shape, (), element_shape, place)
 
 
 def alloc_blocks(
@@ -195,10 +195,10 @@ def alloc_blocks(
 ) -> NkiBlockGrid:  # fmt: skip
     """A new tensor of `element_shape` as a grid of blocks; its content is not defined."""
     place = {"buffer": buffer, "dtype": dtype, "address": address, "name": name}
-    return _allocated(NkiBlockGrid, "alloc_blocks", tile_shape, block_shape, element_shape, place)
+    return _allocate(NkiBlockGrid, "alloc_blocks", tile_shape, block_shape, element_shape, place)
 
 
-def _regrouped(kind: Any, name: str, source: Any, tile_shape: Any, block_shape: Any) -> Any:
+def _regroup(kind: Any, name: str, source: Any, tile_shape: Any, block_shape: Any) -> Any:
     if isinstance(source, NkiGrid):
         shape = source.tile_shape if tile_shape is None else tile_shape
         part, slabs = (source.start, source.stop), len(source.extent) - len(source.tile_shape)
@@ -213,7 +213,7 @@ def _regrouped(kind: Any, name: str, source: Any, tile_shape: Any, block_shape: 
     return kind(source, source.shape, tuple(tile_shape), tuple(block_shape))
 
 
-def _allocated(
+def _allocate(
     kind: Any, name: str, tile_shape: Any, block_shape: Any, extent: Any, place: dict[str, Any]
 ) -> Any:
     if not _is_sizes(extent):

@@ -136,7 +136,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any], Any], step: int 
     lower, upper: ints, registers or scalars of int32. step: an int of 1 or more. The body gets a
     register, or a scalar where a bound is one; state is carried in SBUF or HBM. Returns None.
     """
-    core = _allowed("fori_loop")
+    core = _allow("fori_loop")
     if not callable(body_fun):
         raise _no_body("fori_loop", body_fun)
     scalar = any(isinstance(bound, NkiScalar) for bound in (lower, upper))
@@ -151,7 +151,7 @@ def while_loop(init: Any, body_fun: Callable[[Any], Any]) -> None:
     The condition is looked at before each iteration. The body gets the present condition and
     returns the register of the next; other state is carried in SBUF or HBM. Returns None.
     """
-    core = _allowed("while_loop")
+    core = _allow("while_loop")
     if not callable(body_fun):
         raise _no_body("while_loop", body_fun)
     condition = init
@@ -182,7 +182,7 @@ def dynamic_range(start: Any, stop: Any = None, step: int = 1) -> Iterator[Virtu
     Bounds are ints or registers; with one, it is the end. Deprecated in NKI 0.6, gone in 0.7:
     `fori_loop`.
     """
-    core = _allowed("dynamic_range")
+    core = _allow("dynamic_range")
     doubt(
         "nl.dynamic_range: deprecated since NKI 0.6.",
         "the compiler that traces kernels knows device loops by their bodies.",
@@ -211,7 +211,7 @@ def _iteration(core: Core) -> Iterator[None]:
         core.loop = before
 
 
-def _allowed(name: str) -> Core:
+def _allow(name: str) -> Core:
     core = running(f"nl.{name}")
     refuse_loop_in_order(f"nl.{name}")
     return core

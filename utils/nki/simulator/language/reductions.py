@@ -27,7 +27,7 @@ def _axes(doing: str, x: Tensor, axis: Any) -> tuple[int, ...]:
     return axes
 
 
-def _reduced(
+def _reduce(
     doing: str, op: str, x: Tensor, axis: Any, dtype: Any, keepdims: bool, **more: Any
 ) -> Tensor:
     axes = _axes(doing, x, axis)
@@ -40,34 +40,34 @@ def _reduced(
 
 def sum(x: Tensor, axis: Any, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
     """A new tile with sums along the last axes, accumulated in FP32."""
-    return _reduced("nl.sum", "add", x, axis, dtype, keepdims)
+    return _reduce("nl.sum", "add", x, axis, dtype, keepdims)
 
 
 def max(x: Tensor, axis: Any, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
     """A new tile with the largest elements along the last axes."""
-    return _reduced("nl.max", "maximum", x, axis, dtype, keepdims)
+    return _reduce("nl.max", "maximum", x, axis, dtype, keepdims)
 
 
 def min(x: Tensor, axis: Any, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
     """A new tile with the smallest elements along the last axes."""
-    return _reduced("nl.min", "minimum", x, axis, dtype, keepdims)
+    return _reduce("nl.min", "minimum", x, axis, dtype, keepdims)
 
 
 def prod(x: Tensor, axis: Any, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """A new tile with products along the last axes."""
-    return _reduced("nl.prod", "multiply", x, axis, dtype, keepdims)
+    return _reduce("nl.prod", "multiply", x, axis, dtype, keepdims)
 
 
 def all(x: Tensor, axis: Any, dtype: Any = None) -> Tensor:  # noqa: A001
     """A new tile with 1 where no element along the last axes is 0, else 0."""
     true = tile_like(x, "float32")
     nisa.tensor_scalar(dst=true, data=x, op0=OPERATORS["not_equal"], operand0=0.0)
-    return _reduced("nl.all", "minimum", true, axis, dtype or x.dtype, keepdims=False)
+    return _reduce("nl.all", "minimum", true, axis, dtype or x.dtype, keepdims=False)
 
 
 def mean(x: Tensor, axis: Any, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """A new tile with means along the last axes, computed in FP32."""
-    total = _reduced("nl.mean", "add", x, axis, "float32", keepdims)
+    total = _reduce("nl.mean", "add", x, axis, "float32", keepdims)
     count = math.prod(x.shape[item] for item in _axes("nl.mean", x, axis))
     made = tile_like(total, dtype or x.dtype)
     nisa.tensor_scalar(dst=made, data=total, op0=OPERATORS["multiply"], operand0=1.0 / count)
@@ -109,7 +109,7 @@ def softmax(x: Tensor, axis: Any = -1, dtype: Any = None) -> Tensor:
         over = _spread(total, x.shape)
         nisa.tensor_tensor(dst=made, data1=shifted, data2=over, op=OPERATORS["multiply"])
         return made
-    below = _reduced("nl.softmax", "maximum", x, axis, "float32", False, negate=True)
+    below = _reduce("nl.softmax", "maximum", x, axis, "float32", False, negate=True)
     powers, total = tile_like(x, "float32"), tile_like(below)
     nisa.activation(
         dst=powers, op=OPERATORS["exp"], data=x, bias=below, reduce_op=OPERATORS["add"],

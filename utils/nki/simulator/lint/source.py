@@ -96,7 +96,7 @@ def lint(kernel: Callable[..., Any]) -> list[Finding]:
     """
     findings: set[Finding] = set()
     for index, function in enumerate(_functions(inspect.unwrap(kernel))):
-        read = _parsed(function)
+        read = _parse(function)
         if read is not None:
             tree, path, first = read
             findings |= set(_findings(tree, _world(function), path, first - 1, entry=index == 0))
@@ -152,7 +152,7 @@ def _findings(
     return results
 
 
-def _parsed(function: types.FunctionType) -> tuple[ast.FunctionDef, str, int] | None:
+def _parse(function: types.FunctionType) -> tuple[ast.FunctionDef, str, int] | None:
     """The syntax of a function, its file and the line of the file where that source begins."""
     try:
         lines, first = inspect.getsourcelines(function)

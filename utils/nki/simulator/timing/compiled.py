@@ -116,7 +116,7 @@ def _verdict(of: Instruction, **changes: Any) -> Checked:
     return Checked(old.spec, use, changes.get("cycles", old.cycles))
 
 
-def _added(like: Instruction, on: Target, name: str, **args: Any) -> Instruction:
+def _add(like: Instruction, on: Target, name: str, **args: Any) -> Instruction:
     """An instruction that the compiler adds, on behalf of another one."""
     spec = getattr(nisa, name).spec
     given = {**spec.defaults, **args}
@@ -179,13 +179,13 @@ class _Pass:
         self.read = {t.storage for item in bodies[0] for t in tensors_of(item, reads=True)}
         self.moving = {tile for tile in written if not self._is_own(tile, 0)}
         for same in zip(*bodies, strict=True):
-            merged = self._merged(same)
+            merged = self._merge(same)
             if merged is None:
                 self.made = []
                 return
             self.made.append(merged)
 
-    def _merged(self, same: tuple[Instruction, ...]) -> Instruction | None:
+    def _merge(self, same: tuple[Instruction, ...]) -> Instruction | None:
         """One instruction for those at the same place of all bodies."""
         first, spec = same[0], same[0].checked.spec
         if spec.name not in SHORT or any(i.checked.spec is not spec for i in same):
@@ -267,16 +267,16 @@ def broadcast(program: Program, core: Core) -> None:
             room[alive] -= bank
             stands[tile] = in_psum
             operands = {"dst": whole(in_psum), "stationary": weights, "moving": row}
-            made.append(_added(first, on, "nc_matmul", **operands))
+            made.append(_add(first, on, "nc_matmul", **operands))
             continue
         columns = bank // ACCUMULATED.itemsize
         for start in range(0, tile.row, columns):
             part, piece = (whole(tile)[:, start : start + columns], row[:, start : start + columns])
             between = whole(program.allocate(part.shape, ACCUMULATED, PSUM, line=tile.line))
             operands = {"dst": between, "stationary": weights, "moving": piece}
-            made.append(_added(first, on, "nc_matmul", **operands))
+            made.append(_add(first, on, "nc_matmul", **operands))
             operands = {"dst": part, "data": between, "op": OPERATORS["copy"]}
-            made.append(_added(first, on, "activation", **operands))
+            made.append(_add(first, on, "activation", **operands))
     core.instructions[:] = made
 
 
@@ -295,7 +295,7 @@ def _spread(instruction: Instruction) -> Storage | None:
 
 def _elsewhere(instruction: Instruction, stands: dict[Storage, Storage], on: Target) -> Instruction:
     """The instruction on tiles of another memory, which changes its cost."""
-    made = _renamed(instruction, stands)
+    made = _rename(instruction, stands)
     if made is not instruction:
         made.checked = verdict(made.checked.spec, made.args, on)
     return made
@@ -327,7 +327,7 @@ def reuse(program: Program, core: Core) -> None:
     kept: dict[Storage, Storage] = {}
     made: list[Instruction] = []
     for before in core.instructions:
-        instruction = _renamed(before, kept)
+        instruction = _rename(before, kept)
         key = _computed(instruction, version)
         result = instruction.args["dst"].storage if key else None
         if key and result is not None and writers[result] == 1:
@@ -421,11 +421,11 @@ def hoist(program: Program, core: Core) -> None:
         return
     dropped = {id(item) for tile in kept for item in fills[tile]}
     core.instructions[:] = [
-        _renamed(item, kept) for item in core.instructions if id(item) not in dropped
+        _rename(item, kept) for item in core.instructions if id(item) not in dropped
     ]
 
 
-def _renamed(instruction: Instruction, kept: dict[Storage, Storage]) -> Instruction:
+def _rename(instruction: Instruction, kept: dict[Storage, Storage]) -> Instruction:
     """The instruction on the tiles that stand for others."""
     args = instruction.args
     changed: dict[str, Any] = {}
@@ -527,7 +527,7 @@ class _Room:
                 if tile in self.out:
                     self._bring_back(tile, instruction)
             self.inside[tile] = place
-        self.made.append(_renamed(instruction, self.stand))
+        self.made.append(_rename(instruction, self.stand))
         self.changed.update(t.storage for t in tensors_of(instruction, reads=False))
         for tile in tiles:
             self.next[tile].pop()
@@ -567,7 +567,7 @@ class _Room:
             place = self.program.allocate(shape, tile.dtype, MemoryRegion.private_hbm)
             self.saved[tile] = whole(place)
         flat = _flat(self.stand.get(tile, tile))
-        self.made.append(_added(at, self.target, "dma_copy", dst=self.saved[tile], src=flat))
+        self.made.append(_add(at, self.target, "dma_copy", dst=self.saved[tile], src=flat))
         self.changed.discard(tile)
 
     def _bring_back(self, tile: Storage, at: Instruction) -> None:
@@ -577,10 +577,10 @@ class _Room:
         new.core = tile.core
         self.stand[tile] = new
         if tile in self.fills:
-            self.made += [_renamed(_again(item), {tile: new}) for item in self.fills[tile]]
+            self.made += [_rename(_again(item), {tile: new}) for item in self.fills[tile]]
         else:
             self.made.append(
-                _added(at, self.target, "dma_copy", dst=_flat(new), src=self.saved[tile])
+                _add(at, self.target, "dma_copy", dst=_flat(new), src=self.saved[tile])
             )
 
 

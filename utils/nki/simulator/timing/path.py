@@ -86,7 +86,7 @@ def critical_path(schedule: Schedule) -> tuple[Step, ...]:
                 schedule.times.start[node] / 1e9,
                 end[node] / 1e9,
                 (until - since) / 1e9,
-                _waited(schedule, node, cause),
+                _wait(schedule, node, cause),
                 file,
                 line,
                 text,
@@ -96,7 +96,7 @@ def critical_path(schedule: Schedule) -> tuple[Step, ...]:
     return tuple(reversed(steps))
 
 
-def _waited(schedule: Schedule, node: int, cause: int) -> str:
+def _wait(schedule: Schedule, node: int, cause: int) -> str:
     if cause < 0:
         return "nothing"
     why = schedule.times.why[node]
