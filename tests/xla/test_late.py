@@ -32,13 +32,26 @@ print(total.tolist())
 compiled = torch.compile(linear.to("xla"), backend="openxla")
 print(list(compiled(torch.ones(1, 2, device="xla")).shape))
 print("torch._inductor.lowering" in sys.modules)
+
+from torch_xla.debug.profiler import StepTrace
+with StepTrace("step"):
+    pass
+print("jax" in sys.modules)
 """
 
 
 def test_what_the_import_of_torch_xla_leaves_out_is_there_when_it_is_used() -> None:
     command = [sys.executable, "-W", "error::ImportWarning", "-c", PROGRAM]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert result.stdout.split("\n") == ["False", "True", "[3.0, 3.0]", "[1, 2]", "True", ""]
+    assert result.stdout.split("\n") == [
+        "False",
+        "True",
+        "[3.0, 3.0]",
+        "[1, 2]",
+        "True",
+        "False",
+        "",
+    ]
 
 
 def test_who_asks_before_torch_xla_gets_the_module_itself(monkeypatch: pytest.MonkeyPatch) -> None:

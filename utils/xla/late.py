@@ -1,7 +1,9 @@
 """Parts of torch_xla that its import loads and hardly any notebook uses: loaded at their first use.
 
 `import torch_xla` takes the exporter of StableHLO and the tracer of `scan` along, and with them
-torch's Inductor: two fifths of the time that a kernel needs to start. Standard library only.
+torch's Inductor: two fifths of the time that a kernel needs to start. And where JAX is installed,
+the first `mark_sharding` or `StepTrace` would import it, only to ask whether a tensor is torchax's.
+Standard library only.
 """
 
 import functools
@@ -9,7 +11,7 @@ import importlib
 import importlib.abc
 import sys
 from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +20,9 @@ FUNCTIONS = {
     "torch_xla.stablehlo": ("save_as_stablehlo", "save_torch_model_as_stablehlo"),
 }
 """What torch_xla 2.9 takes from them while it is imported, by module. It calls none of it then."""
+
+
+ASKS_FOR_JAX = "torch_xla._internal.jax_workarounds"
 
 
 class Late(ModuleType):
@@ -43,6 +48,18 @@ def _load(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
+class _WithoutJax(SourceFileLoader):
+    """Loads the module that looks for JAX and torchax, and has it find neither."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        vars(module).update(maybe_get_jax=_nothing, maybe_get_torchax=_nothing)
+
+
+def _nothing(log: bool = True) -> None:
+    return None
+
+
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Stands in once for each of the modules, if it is torch_xla that asks first."""
 
@@ -52,6 +69,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if name == ASKS_FOR_JAX and (spec := PathFinder.find_spec(name, path)) and spec.origin:
+            spec.loader = _WithoutJax(name, spec.origin)
+            return spec
         if name not in self.left:
             return None
         self.left.remove(name)
