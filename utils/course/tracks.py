@@ -120,7 +120,7 @@ def duration(minutes: int) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
-def _name(stops: list[Stop]) -> str:
+def names_of(stops: list[Stop]) -> str:
     """What a part of a track holds, such as "00, 03, lab 03 (1, 2)"."""
     names = []
     for notebook, group in groupby(stops, key=lambda stop: stop.notebook):
@@ -138,7 +138,7 @@ def table(root: Path = ROOT) -> str:
     """The tracks as a table in Markdown."""
     rows = []
     for track in tracks(root).values():
-        parts = [_name(part) for part in track.parts]
+        parts = [names_of(part) for part in track.parts]
         if track.part:
             parts = [f"{track.part} {n}: {text}" for n, text in enumerate(parts, start=1)]
         minutes = sum(stop.minutes for stop in track.stops)

@@ -25,8 +25,8 @@ def product(rng: random.Random) -> Drawn:
     return (
         f"A product of [{item['m']}, {item['k']}] and [{item['k']}, {item['n']}] in"
         f" {item['dtype']} runs on one {item['on']} of {sheet['name']}, which computes"
-        f" {rates[item['dtype']]:g} TFLOP/s and has {bandwidth:.4g} TB/s to HBM. What bounds it, and"
-        " how long does it take at least?",
+        f" {rates[item['dtype']]:g} TFLOP/s and has {bandwidth:.4g} TB/s to HBM. What bounds it,"
+        " and how long does it take at least?",
         f"{limit}, {seconds * 1e6:.3g} µs",
         "2mkn FLOP at the rate; three matrices over HBM, each once; the longer of the two times",
     )
@@ -38,8 +38,8 @@ def ring(rng: random.Random) -> Drawn:
     fabric = case["fabrics"][1]
     size = case["elements"] * fabrics.DTYPE_BYTES[case["dtype"]]
     return (
-        f"{fabric['sizes'][0]} chips in a ring add up {size / 1e6:.4g} MB of gradients. A chip sends"
-        f" {fabric['link_gb_per_s'] / 2:g} GB/s in one direction, and a step has a latency of"
+        f"{fabric['sizes'][0]} chips in a ring add up {size / 1e6:.4g} MB of gradients. A chip"
+        f" sends {fabric['link_gb_per_s'] / 2:g} GB/s in one direction, and a step has a latency of"
         f" {fabric['latency_us']:g} µs. How long does the all-reduce take?",
         f"{fabrics.truth(case)[1] * 1e3:.3g} ms",
         "2 (n − 1) steps, each of one latency and of S/n bytes at the bandwidth of one direction",
@@ -145,9 +145,9 @@ def cache(rng: random.Random) -> Drawn:
     layers, heads, width = rng.choice((24, 32, 48, 80)), rng.choice((4, 8, 16)), 128
     size, room = 2 * layers * heads * width * 2, rng.randint(4, 40)
     return (
-        f"A model has {layers} layers with {heads} key-value heads of {width} numbers. Its KV cache"
-        f" is in BF16, and {room} GB are left for it. How many bytes does a token take, and how many"
-        " tokens fit?",
+        f"A model has {layers} layers with {heads} key-value heads of {width} numbers. Its KV"
+        f" cache is in BF16, and {room} GB are left for it. How many bytes does a token take, and"
+        " how many tokens fit?",
         f"{size} bytes, {int(room * 1e9 // size)} tokens",
         "keys and values: 2 × layers × heads × width × 2 bytes",
     )

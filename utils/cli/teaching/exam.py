@@ -18,9 +18,8 @@ LETTERS = "abcdefgh"
 
 @dataclass(frozen=True)
 class Question:
-    """source: such as "lesson 03, quiz q2". answer: a letter, or what is computed. why: for the key.
-
-    options: the texts of a choice, () where something is computed.
+    """source: such as "lesson 03, quiz q2". options: the texts of a choice, () where something is
+    computed. answer: a letter, or what is computed. why: for the key.
     """
 
     source: str
@@ -70,7 +69,7 @@ def versions(numbers: Sequence[str], seed: int, names: Sequence[str] = ()) -> li
     results = []
     for name in names or ("A", "B"):
         own = random.Random(f"exam {seed} {name}")
-        asked = [_mixed(question, own) for question in choices]
+        asked = [_shuffle(question, own) for question in choices]
         for number, kind in computed:
             prompt, answer, why = kind(own)
             asked.append(Question(f"lesson {number}, drawn", prompt, (), answer, why))
@@ -94,7 +93,7 @@ def _choices(number: str) -> list[Question]:
     return results
 
 
-def _mixed(question: Question, rng: random.Random) -> Question:
+def _shuffle(question: Question, rng: random.Random) -> Question:
     """The question with its options in another order, and the letter of the right one."""
     options = tuple(rng.sample(question.options, len(question.options)))
     letter = LETTERS[options.index(question.answer)]

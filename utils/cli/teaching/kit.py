@@ -15,19 +15,19 @@ import msgspec
 
 from utils.cli.teaching import exam, slides
 from utils.course import catalog
-from utils.course.catalog import ROOT, CatalogError, Exercise, Lab, Lesson
+from utils.course.catalog import ROOT, Exercise, Lesson
 from utils.course.glossary import glossary
 from utils.course.lesson import FOLDER as PREDICTIONS
 from utils.course.lesson import predictions
 from utils.course.misconceptions import misconceptions
 from utils.course.shown import in_html
-from utils.course.tracks import Stop, Track, duration, tracks
+from utils.course.tracks import Stop, Track, duration, names_of, tracks
 from utils.facts.records import read_as, read_yaml
 
 HERE = Path(__file__).parent
 SITTING, BREAK, LUNCH, NOON = 85, 15, 60, 12 * 60
 """Minutes without a break, of a break and of lunch; when lunch may begin, in minutes of the day."""
-TERMS = 12
+TERMS = 18
 """Terms of the glossary on the student's sheet."""
 _PASSING = r"\*\*Measured.*?(?=\n\n(?!- )|\Z)"
 USUAL = 3
@@ -186,7 +186,7 @@ def objectives(lesson: Lesson) -> list[str]:
     return []
 
 
-def passing(exercise: Exercise) -> str:
+def criteria(exercise: Exercise) -> str:
     """How the task of an exercise says that it is measured and passed, as Markdown."""
     lab, _, name = exercise.id.partition(".")
     for path in catalog.lab_notebooks(ROOT, lab):
@@ -213,18 +213,21 @@ def guesses(lesson: Lesson) -> list[tuple[str, list[tuple[str, str]]]]:
     name = f"lesson{lesson.number}"
     if not (PREDICTIONS / f"{name}.yaml").is_file():
         return []
-    return [(item.what, rows) for item in predictions(name).values() if (rows := slides.heard(item))]
+    return [
+        (item.what, rows)
+        for item in predictions(name).values()
+        if (rows := slides.wrong_numbers(item))
+    ]
 
 
 def terms(lessons: Sequence[Lesson]) -> list[tuple[str, str]]:
     """Terms of the glossary that most of these lessons use, with the first sentence of each."""
-    texts = [lesson.path.read_text(encoding="utf-8") for lesson in lessons]
-    uses = {
-        term: sum(len(re.findall(rf"\b{re.escape(term)}\b", text)) for text in texts)
-        for term in glossary()
-    }
+    cells = [cell for lesson in lessons for cell in catalog.read_notebook(lesson.path)["cells"]]
+    text = "\n".join(catalog.text(cell) for cell in cells if cell["cell_type"] == "markdown")
+    uses = {term: len(re.findall(rf"\b{re.escape(term)}\b", text)) for term in glossary()}
     often = sorted(uses, key=lambda term: -uses[term])[:TERMS]
-    return [(term, re.split(r"(?<=\.) ", glossary()[term])[0]) for term in sorted(often, key=str.lower)]
+    first = {term: re.split(r"(?<=\.) ", glossary()[term])[0] for term in often}
+    return sorted(first.items(), key=lambda item: item[0].lower())
 
 
 def _write(work: Path, plan: Plan, versions: list[exam.Version], facts: dict[str, Any]) -> None:
@@ -242,22 +245,22 @@ def _write(work: Path, plan: Plan, versions: list[exam.Version], facts: dict[str
     )
     convert = mistune.create_markdown(plugins=["table"])
 
-    def rendered(text: str) -> str:
+    def to_html(text: str) -> str:
         # What scrolls on a phone is reached by keyboard.
         return str(convert(text)).replace("<table>", '<table tabindex="0">')
 
     environment.filters |= {
         "duration": duration,
         "code": lambda text: Markup(in_html(text)),
-        "markdown": rendered,
+        "markdown": to_html,
         # Headings of a section are below that of its slide.
-        "demoted": lambda text: re.sub(r"^#+ ", "### ", text, flags=re.MULTILINE),
+        "below": lambda text: re.sub(r"^#+ ", "### ", text, flags=re.MULTILINE),
     }
     environment.globals |= {
         "plan": plan, "versions": versions, "advice": advice(), "objectives": objectives,
-        "passing": passing, "wrong_answers": wrong_answers, "guesses": guesses, "terms": terms,
-        "timetable": timetable, "weeks": weeks, "heard": slides.heard, "letters": exam.LETTERS,
-        **facts,
+        "criteria": criteria, "wrong_answers": wrong_answers, "guesses": guesses, "terms": terms,
+        "timetable": timetable, "weeks": weeks, "names_of": names_of,
+        "wrong_numbers": slides.wrong_numbers, **facts,
     }  # fmt: skip
 
     def page(target: str, template: str, **more: Any) -> None:
@@ -267,7 +270,7 @@ def _write(work: Path, plan: Plan, versions: list[exam.Version], facts: dict[str
     for name in ("README", "announcements"):
         page(f"{name}.md", f"{name}.md.j2")
     for name in ("checklist", "syllabus", "guide", "rubric", "student_sheet"):
-        body = rendered(environment.get_template(f"{name}.md.j2").render())
+        body = to_html(environment.get_template(f"{name}.md.j2").render())
         title = name.replace("_", " ").capitalize()
         page(f"{name}.html", "base.html.j2", body=body, title=title, kind=name)
     page("exam/exam.html", "exam.html.j2")

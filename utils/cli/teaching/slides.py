@@ -19,7 +19,8 @@ ENDS = ("Sources", "Next", "Recap", "Quiz", "Check this claim")
 _SOURCE = re.compile(r"\s*\[(?!\d)[a-z0-9][a-z0-9-]*-[a-z0-9-]*\]|\s*\[on\]")
 _MEASURED = re.compile(r"<details><summary>(.*)</summary>(.*)</details>", re.DOTALL)
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\.ipynb[^)]*\)")
-SENTENCES = 2
+SENTENCES, BILL = 2, "**The bill.**"
+"""Sentences of a section on its slide; the paragraph that stands on the first one."""
 _NOTEBOOK = re.compile(r"\bcells?\b|\boutput|\bbelow\b|\bin brackets\b|^\d+ min · ", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[a-z0-9)*`][.?!])\s+(?=[A-Z*`])")
 
@@ -55,12 +56,12 @@ def slides(lesson: Lesson) -> list[Slide]:
                 if kept:
                     results[-1].notes += f"{body}\n\n"
         elif kept:
-            results[-1].asked += [records[key] for key in _predicted(cell) if key in records]
+            results[-1].asked += [records[key] for key in _keys(cell) if key in records]
             for output in cell.get("outputs", []):
                 _add(results[-1], output)
     for slide in results:
         slide.notes = plain(slide.notes)
-        slide.text = _shown(slide)
+        slide.text = _text(slide)
     return [slide for slide in results if slide.text or slide.figures or slide.asked]
 
 
@@ -101,26 +102,28 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
         yield heading.strip(), body.strip()
 
 
-def _predicted(cell: dict[str, Any]) -> list[str]:
+def _keys(cell: dict[str, Any]) -> list[str]:
     """The keys that a cell asks to predict."""
     call = re.search(r"^predict\(([^)]*)\)", catalog.text(cell), re.MULTILINE)
     return re.findall(r"(\w+)=", call[1]) if call else []
 
 
-def _shown(slide: Slide) -> str:
+def _text(slide: Slide) -> str:
     """What of the notes stands on the slide: a list or table whole, else the first sentences that
     are not about the notebook itself."""
     blocks = [plain(block) for block in slide.notes.split("\n\n") if block.strip()]
     for block in blocks:
         if block.startswith(("- ", "| ")) and not slide.figures:
             return block
-    prose = " ".join(block for block in blocks if not block.startswith(("- ", "| ", "1. ", "```")))
+    others = ("- ", "| ", "1. ", "```", BILL)
+    prose = " ".join(block for block in blocks if not block.startswith(others))
     sentences = [item for item in _SENTENCE.split(" ".join(prose.split())) if item]
     own = [item for item in sentences if not _NOTEBOOK.search(item)]
-    return "\n".join(f"- {item}" for item in (own or sentences)[:SENTENCES])
+    lines = [f"- {item}" for item in (own or sentences)[:SENTENCES]]
+    return "\n".join(lines + [f"\n{block}" for block in blocks if block.startswith(BILL)])
 
 
-def heard(prediction: Prediction) -> list[tuple[str, str]]:
+def wrong_numbers(prediction: Prediction) -> list[tuple[str, str]]:
     """(a wrong number, what it tells about the thinking), for the notes."""
     rows = [(f"{number:g}", sentence_of(text)) for number, text in prediction.wrong.items()]
     return rows + ([("another", prediction.otherwise)] if prediction.otherwise else [])
