@@ -221,7 +221,7 @@ def _costs(saving: Saving | None, other: _Verdict) -> _Open:
 
 
 def _source(other: _Verdict) -> _Open:
-    worst = {other(audited=Seen(kernels, shapes)) for kernels in KERNELS for shapes in SHAPES}
+    worst = {other(result=Seen(kernels, shapes)) for kernels in KERNELS for shapes in SHAPES}
     return "an audit of the source", "run utils.audit on the tree that is to run", worst
 
 
