@@ -135,6 +135,28 @@ def test_terms_of_the_glossary_are_used_and_written_once() -> None:
     assert len({term.lower() for term in glossary()}) == len(glossary())
 
 
+EVERYDAY = set(
+    "ACTIONS AMD API AWS BA CNN CPU CSV GB GPU HTML IEEE JSON NVIDIA OSS PDF SHA TB TPU US USD"
+    " TFLOP TFLOPS PFLOP PFLOPS".split()
+)
+"""Abbreviations that whoever reads PyTorch knows, larger units of FLOP, and names: of a model, of a
+product in a formula, of a list in lab 10."""
+
+
+def test_every_abbreviation_of_the_text_stands_in_the_glossary() -> None:
+    known = set(re.findall(r"\w+", " ".join(glossary()))) | EVERYDAY
+    missing: dict[str, str] = {}
+    for notebook in (*catalog.lessons(), *catalog.labs(), *catalog.pages()):
+        for cell in catalog.read_notebook(notebook.path)["cells"]:
+            if cell["cell_type"] == "markdown":
+                # Without code, and without what links lead to.
+                prose = re.sub(r"(?s)```.*?```|`[^`]*`|\]\([^)]*\)", " ", catalog.text(cell))
+                for word in re.findall(r"\b([A-Z]{2,}\d*)s?\b", prose):
+                    if word not in known:
+                        missing[word] = notebook.path.name
+    assert missing == {}
+
+
 @pytest.fixture(scope="module")
 def address(site: Path) -> Iterator[str]:
     class Quiet(http.server.SimpleHTTPRequestHandler):
