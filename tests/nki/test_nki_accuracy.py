@@ -15,7 +15,14 @@ from utils.nki.validation import accuracy, measurements, report
 from utils.nki.validation import published as texts
 from utils.nki.validation.accuracy import Accuracy, Figures, Row, source_kind
 from utils.nki.validation.estimates import SECONDS
-from utils.nki.validation.published import broken, described, fitted, published, repositories
+from utils.nki.validation.published import (
+    broken,
+    described,
+    fitted,
+    order_reasons,
+    published,
+    repositories,
+)
 
 EVERY = published()
 OLD = """
@@ -122,6 +129,23 @@ def test_an_older_dialect_computes_what_it_says(tmp_path) -> None:
     assert result == pytest.approx(np.exp((sums + 1) * 0.001), rel=1e-4)
 
 
+def test_products_marked_as_transposes_go_through_the_array_once(tmp_path) -> None:
+    text = OLD.replace(
+        "tiles[n, 64 * k + nl.arange(64)[:, None], j],\n",
+        "tiles[n, 64 * k + nl.arange(64)[:, None], j], is_transpose=True,\n",
+    )
+    text = text.replace(
+        "tiles[n, nl.arange(64)[:, None], j],\n",
+        "tiles[n, nl.arange(64)[:, None], j], is_moving_onezero=True,\n",
+    )
+    folder, it = folder_with(tmp_path, text)
+    kernel, _ = texts.kernel_of(it, folder)
+    program = run(kernel, tuple(it.given()), {}, values=False, target="trn1")
+    products = [i for i in program.instructions if i.checked.spec.name == "nc_matmul"]
+    assert [i.checked.cycles for i in products] == [256, 256, 256, 512], "known ones take two"
+    assert products[0].args["moving"].dtype == nki.language.tfloat32
+
+
 def test_masks_cut_transfers_and_constants_are_set(tmp_path) -> None:
     folder, it = folder_with(tmp_path, OLD)
     kernel, _ = texts.kernel_of(it, folder)
@@ -175,14 +199,32 @@ def test_pairs_count_as_measured() -> None:
     assert Accuracy(shares).pairs("as_compiled") == (1, [])
 
 
-def test_pairs_are_shown_by_how_far_they_are_apart() -> None:
-    rows = (row(1, 5, name="a"), row(1.01, 5, name="b"), row(2, 4, name="c"), row(2.1, 6, name="d"))
-    (line,) = Accuracy(rows).apart("as_compiled")
-    assert line == (
-        "of these, measured at most 2% apart: 0 of 1; at most 10% apart: 1 of 1; more: 2 of 4; "
-        "1 of those not in order have equal estimates"
+def test_pairs_are_shown_all_and_without_those_that_are_close() -> None:
+    rows = (
+        row(1, 5, name="a"), row(1.05, 5, name="b", held_out=False),
+        row(2, 4, name="c", held_out=False), row(2.2, 6, name="d"),
+    )  # fmt: skip
+    every, apart = Accuracy(rows).order_lines("as_compiled")
+    assert every == (
+        "as compiled: 3 of 6 pairs in order, 3 of 5 with a row held out; "
+        "not: a and b; a and c; b and c"
     )
-    assert line in repr(Accuracy(rows))
+    assert apart == (
+        "as compiled: 3 of 5 pairs measured more than 5% apart in order, 3 of 4 with a row held "
+        "out; not: a and c; b and c"
+    )
+    assert every in repr(Accuracy(rows)) and apart in repr(Accuracy(rows))
+
+
+def test_a_row_whose_measured_text_is_another_one_counts_nothing() -> None:
+    other = row(10, 90, name="b", other_text="the source names another kernel")
+    found = Accuracy((row(10, 11), other))
+    assert found.errors("as_compiled", True) == pytest.approx([0.1])
+    assert found.busiest("as_compiled", True) == (1, 1)
+    assert found.pairs("as_compiled") == (0, []) and found.reasons() == []
+    shown = repr(found)
+    assert "b: not counted, the source names another kernel" in shown
+    assert "not counted" in next(line for line in shown.splitlines() if line.startswith("b "))
 
 
 def test_what_is_not_reached_is_said() -> None:
@@ -194,8 +236,20 @@ def test_what_is_not_reached_is_said() -> None:
 def test_far_rows_come_with_a_reason() -> None:
     rows = (row(10, 20, note="the clock"), row(10, 30, name="b"), row(10, 11, name="c", note="no"))
     assert Accuracy(rows).reasons() == ["it: the clock", "b: why is not known"]
-    recorded = accuracy.recorded()
-    assert "why is not known" not in {text.partition(": ")[2] for text in recorded.reasons()}
+    recorded = accuracy.recorded().reasons()
+    assert accuracy.UNKNOWN not in {text.partition(": ")[2] for text in recorded}
+
+
+def test_pairs_that_are_not_in_order_come_with_a_reason() -> None:
+    pair = {"gemm-0", "gemm-1"}
+    rows = (row(10, 12, name="gemm-0"), row(11, 11, name="gemm-1"), row(12, 10, name="c"))
+    first, others = Accuracy(rows).reasons()
+    assert first == f"gemm-0 and gemm-1: {order_reasons()[frozenset(pair)]}"
+    assert others == f"gemm-0 and c; gemm-1 and c: {accuracy.UNKNOWN}"
+    recorded = accuracy.recorded().reasons()
+    for rows_of, why in order_reasons().items():
+        assert len({EVERY[name].ladder for name in rows_of}) == 1
+        assert any(text.endswith(why) for text in recorded), "it explains a pair"
 
 
 def test_a_row_that_does_not_fit_is_no_error_as_written() -> None:

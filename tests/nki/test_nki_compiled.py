@@ -76,7 +76,7 @@ def test_without_rules_nothing_changes_and_unknown_ones_are_named() -> None:
     program = recorded(repeated, (ROWS, WIDE))
     assert compiled(program, ()) is program
     assert timed(program).seconds == profile_of(program).seconds
-    with pytest.raises(ValueError, match="no rule is 'magic'; there are 'merge', 'broadcast'"):
+    with pytest.raises(ValueError, match="no rule is 'magic'; there are 'merge', 'fold'"):
         compiled(program, ["magic"])
 
 
@@ -202,6 +202,38 @@ def test_a_loop_over_short_rows_is_one_pass_if_they_fit_into_a_bank(trips, merge
         assert timed(program, "merge").seconds < profile_of(program).seconds or trips < 3
 
 
+@pytest.mark.parametrize(
+    "buffer, trips, sums", [("psum", 258, 65), ("psum", 257, 65), ("sbuf", 258, 258)]
+)
+def test_four_sums_of_a_longer_loop_are_one_where_it_uses_psum(buffer, trips, sums) -> None:
+    taps = 4
+
+    def kernel(x, weights):
+        data, totals = loaded(x), tile(trips)
+        filters = nl.ndarray(weights.shape, dtype=nl.float32, buffer=getattr(nl, buffer))
+        nisa.tensor_copy(dst=filters, src=loaded(weights))
+        for o in independent(trips):
+            made, total = tile(taps), tile(1)
+            nisa.tensor_tensor(dst=made, data1=data[:, o : o + taps], data2=filters, op=nl.multiply)
+            nisa.tensor_reduce(dst=total, data=made, op=nl.add, axis=1)
+            nisa.tensor_scalar(dst=totals[:, o : o + 1], data=total, op0=nl.add, operand0=1.0)
+
+    made = compiled(recorded(kernel, (ROWS, trips + taps), (ROWS, taps)), ["merge"])
+    assert made.count("tensor_tensor") == made.count("tensor_scalar") == trips
+    assert made.count("tensor_reduce") == sums
+    if sums < trips:
+        body = made.instructions[3:12]
+        expected = ["tensor_tensor"] * 4 + ["tensor_reduce"] + ["tensor_scalar"] * 4
+        assert names(made)[3:12] == expected
+        total = body[4]
+        assert total.args["data"].shape == (ROWS, 4, taps) and total.args["dst"].elements == 4
+        for place, (product, more) in enumerate(zip(body[:4], body[5:], strict=True)):
+            assert product.args["dst"].storage is total.args["data"].storage
+            assert product.args["dst"].offset == place * taps
+            assert more.args["data"].storage is total.args["dst"].storage
+            assert more.args["data"].offset == place
+
+
 @pytest.mark.parametrize("carried", ["accumulated", "shifted", "uneven"])
 def test_a_loop_whose_iterations_depend_on_each_other_stays(carried: str) -> None:
     def kernel(x):
@@ -213,6 +245,29 @@ def test_a_loop_whose_iterations_depend_on_each_other_stays(carried: str) -> Non
 
     program = recorded(kernel, (ROWS, 16))
     assert compiled(program, ["merge"]).count("tensor_scalar") == 4
+
+
+@pytest.mark.parametrize("more", ["nothing", "read", "part", "between"])
+def test_a_result_that_is_only_copied_is_written_where_its_copy_goes(more: str) -> None:
+    def kernel(x):
+        result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        data, made, place = loaded(x), tile(), tile()
+        nisa.activation(dst=made, op=nl.exp, data=data)
+        if more == "read":
+            nisa.tensor_tensor(dst=tile(), data1=made, data2=data, op=nl.add)
+        if more == "between":
+            nisa.memset(dst=place, value=0.0)
+        part = slice(1, None) if more == "part" else slice(None)
+        nisa.tensor_copy(dst=place[:, part], src=made[:, part])
+        nisa.dma_copy(dst=result, src=place)
+        return result
+
+    made = compiled(recorded(kernel, (ROWS, WIDE)), ["fold"])
+    assert ("tensor_copy" in names(made)) is (more != "nothing")
+    if more == "nothing":
+        assert names(made) == ["dma_copy", "activation", "dma_copy"]
+        written, stored = made.instructions[1:]
+        assert written.args["dst"].storage is stored.args["src"].storage
 
 
 def test_copies_and_scales_go_to_the_scalar_engine_unless_an_engine_is_asked_for() -> None:
@@ -267,7 +322,7 @@ def test_both_estimates_are_shown() -> None:
     assert plain.as_written is plain and result.as_compiled is result
     assert plain.as_compiled.seconds == result.seconds
     assert result.as_written is not None and result.as_written.seconds == plain.seconds
-    assert "as written" in repr(result) and "by merge, broadcast, reuse, hoist" in repr(result)
+    assert "as written" in repr(result) and "by merge, fold, broadcast, reuse" in repr(result)
     assert "as written" not in repr(plain)
     some = profile(nki.jit(repeated), target="trn1", as_compiled={"spill", "engines", "hoist"})
     assert some(shape).rules == ("hoist", "engines", "spill")

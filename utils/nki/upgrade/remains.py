@@ -9,7 +9,6 @@ from utils.nki.upgrade import Remark
 from utils.nki.upgrade.indices import Names
 
 GUIDE = surface.BASE + "migration/index.html"
-GRIDS = 1
 
 
 def remarks(text: str) -> list[Remark]:

@@ -25,6 +25,8 @@ nki, nisa, nl = map(importlib.import_module, ("nki", "nki.isa", "nki.language"))
 
 NAMES = {"amax": "maximum", "max": "maximum", "amin": "minimum", "min": "minimum", "sum": "add"}
 """NumPy's functions that older dialects take for operators."""
+ONES = ("is_stationary_onezero", "is_moving_onezero")
+"""What a product may be told of its operands."""
 Index = tuple[Any, ...]
 
 
@@ -417,19 +419,30 @@ def tensor_copy(src: Tile, dtype: Any = None, mask: Any = None, engine: Any = No
 
 
 def nc_matmul(
-    stationary: Tile, moving: Tile, is_transpose: bool = False, mask: Any = None, **_: Any
+    stationary: Tile, moving: Tile, is_transpose: bool = False, mask: Any = None, **hints: Any
 ) -> Tile:
-    """A product on the array, in PSUM. A transpose against what is no identity is a product."""
+    """A product on the array, in PSUM. A transpose against what is no identity is a product, and
+    goes through the array once, whatever its type: published attention-10 leaves no time for four.
+    """
     stationary, moving = _in_sbuf(stationary), _in_sbuf(moving)
-    is_transpose = is_transpose and moving.shape == (stationary.shape[0],) * 2
+    marked, is_transpose = is_transpose, is_transpose and _is_square(stationary, moving)
     columns = _kept((stationary.shape[0], moving.real.elements), mask)[1]
+    left = stationary.real
     right = _cut(moving.real, (*moving.shape[:-1], columns)) if mask is not None else moving.real
-    more = {"is_transpose": True} if is_transpose else {}
+    if marked and not is_transpose and left.dtype == nl.float32:
+        left, right = left.view(nl.tfloat32), right.view(nl.tfloat32)
+    more = {name: hints[name] for name in ONES if name in hints}
+    more |= {"is_transpose": True} if is_transpose else {}
     return _make(
-        (stationary.real.elements, columns), stationary.dtype if is_transpose else nl.float32,
-        lambda dst: nisa.nc_matmul(dst=dst, stationary=stationary.real, moving=right, **more),
+        (left.elements, columns), stationary.dtype if is_transpose else nl.float32,
+        lambda dst: nisa.nc_matmul(dst=dst, stationary=left, moving=right, **more),
         buffer=nl.psum,
     )  # fmt: skip
+
+
+def _is_square(stationary: Tile, moving: Tile) -> bool:
+    """Whether moving may be the identity that transposes stationary."""
+    return moving.shape == (stationary.shape[0],) * 2
 
 
 def _in_sbuf(tile: Tile) -> Tile:

@@ -71,6 +71,7 @@ class Published:
     candidate: int | None = None
     block: int | None = None
     note: str = ""
+    other_text: str = ""
     total: bool = False
 
     @property
@@ -112,6 +113,11 @@ def described() -> frozenset[str]:
 def broken() -> dict[str, str]:
     """Measured texts that do not run as they are printed: why, by id."""
     return dict(_content()["broken"])
+
+
+def order_reasons() -> dict[frozenset[str], str]:
+    """Rows that the estimates do not have in the measured order: why, as far as is known."""
+    return {frozenset(group["rows"]): group["why"] for group in _content()["order_reasons"]}
 
 
 @functools.cache

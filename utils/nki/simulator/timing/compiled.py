@@ -6,12 +6,13 @@ documented as such: they are read off published profiles of published kernels, w
 fitted (utils/facts/data/nki_published.yaml).
 
 Not modelled, because no published profile shows how it is decided: work that Vector and GpSimd
-share, part of a long loop in one instruction, and what becomes of very small transfers.
+share, what narrower tiles in SBUF save, and what becomes of very small transfers.
 
 Programs are changed as lists of instructions: values are not computed again, and what is inserted
 or replaced is timed by the same rules as everything else.
 """
 
+import bisect
 import dataclasses
 import itertools
 from collections import defaultdict
@@ -47,6 +48,8 @@ SHORT = frozenset(
 )
 LONGEST = 512
 """Elements of a partition that a merged instruction has at most: a bank of PSUM in FP32."""
+SUMS, TOGETHER = frozenset(("tensor_reduce",)), 4
+"""What is merged in a longer loop that uses PSUM, and how many iterations of it."""
 ELEMENTWISE = frozenset(("tensor_tensor", "tensor_scalar", "activation", "reciprocal"))
 LINEAR = frozenset(("multiply", "add", "subtract"))
 
@@ -144,13 +147,16 @@ def _moved(tensor: Tensor, storage: Storage) -> Tensor:
 
 
 def merge(program: Program, core: Core) -> None:
-    """An innermost loop over short rows becomes one pass, if they fit into a bank of PSUM."""
+    """An innermost loop over short rows becomes one pass, if they fit into a bank of PSUM; of a
+    longer one that uses PSUM, four sums become one.
+    """
     users = _users(core)
     passes: dict[int, tuple[int, list[Instruction]]] = {}
     inner = -1  # where the last loop began: an outer one comes after those inside it
     for starts in core.loops:
         if starts[0] > inner:
             merged = _Pass(program, core, starts, users).made
+            merged = merged or _fours(program, core, starts, users)
             if merged:
                 passes[starts[0]] = starts[-1], merged
         inner = max(inner, starts[0])
@@ -161,16 +167,36 @@ def merge(program: Program, core: Core) -> None:
     core.instructions[:] = made
 
 
+def _fours(
+    program: Program, core: Core, starts: list[int], users: dict[Storage, list[int]]
+) -> list[Instruction]:
+    """A loop whose sums are merged, four iterations at a time; none if it has none or no PSUM."""
+    body = core.instructions[starts[0] : starts[1]]
+    names = {item.checked.spec.name for item in body}
+    both = [t for item in body for reads in (True, False) for t in tensors_of(item, reads=reads)]
+    if not SUMS & names <= names <= SHORT or all(tensor.buffer is not PSUM for tensor in both):
+        return []
+    made: list[Instruction] = []
+    for first in range(0, len(starts) - 1, TOGETHER):
+        part = starts[first : first + TOGETHER + 1]
+        merged = _Pass(program, core, part, users, SUMS).made
+        made += merged or core.instructions[part[0] : part[-1]]
+    return made
+
+
 class _Pass:
-    """All iterations of a loop in one instruction for each of its body; `made` has none if that
-    cannot be: an operand has to be the same, to move on evenly, or to be a tile of one iteration.
+    """All iterations of a loop in one instruction for each of its body, or for those of some
+    names; `made` has none if that cannot be: an operand has to be the same, to move on evenly, or
+    to be a tile of one iteration.
     """
 
     def __init__(
-        self, program: Program, core: Core, starts: list[int], users: dict[Storage, list[int]]
-    ) -> None:
+        self, program: Program, core: Core, starts: list[int], users: dict[Storage, list[int]],
+        names: frozenset[str] | None = None,
+    ) -> None:  # fmt: skip
         self.program, self.count, self.users, self.starts = program, len(starts) - 1, users, starts
         self.tiles: dict[Storage, Storage] = {}
+        self.places: dict[Storage, tuple[Storage, int]] = {}
         self.made: list[Instruction] = []
         bodies = [core.instructions[a:b] for a, b in itertools.pairwise(starts)]
         if self.count < 2 or len({len(body) for body in bodies}) > 1:
@@ -179,11 +205,15 @@ class _Pass:
         self.read = {t.storage for item in bodies[0] for t in tensors_of(item, reads=True)}
         self.moving = {tile for tile in written if not self._is_own(tile, 0)}
         for same in zip(*bodies, strict=True):
-            merged = self._merge(same)
-            if merged is None:
-                self.made = []
-                return
-            self.made.append(merged)
+            if names is None or same[0].checked.spec.name in names:
+                merged = self._merge(same)
+                if merged is None:
+                    self.made = []
+                    return
+                self.made.append(merged)
+            else:
+                self.made += same
+        self.made = [self._place(item) for item in self.made]
 
     def _merge(self, same: tuple[Instruction, ...]) -> Instruction | None:
         """One instruction for those at the same place of all bodies."""
@@ -222,6 +252,7 @@ class _Pass:
                     shape, storage.dtype, storage.buffer, line=storage.line
                 )
             storage = self.tiles[storage]
+            self.places |= {t.storage: (storage, i * step) for i, t in enumerate(tensors)}
             if any(t.offset != offset for t in tensors):
                 return None
         elif any(t.offset - s.offset != step for s, t in itertools.pairwise(tensors)):
@@ -233,10 +264,47 @@ class _Pass:
             storage, one.dtype, (one.shape[0], self.count, *one.shape[1:]), strides, offset
         )
 
+    def _place(self, instruction: Instruction) -> Instruction:
+        """An instruction of one iteration on its part of the tiles that iterations share now."""
+        changed: dict[str, Any] = {}
+        for name, value in instruction.args.items():
+            if isinstance(value, Tensor) and value.storage in self.places:
+                tile, offset = self.places[value.storage]
+                strides = (tile.row, *value.strides[1:])
+                changed[name] = type(value)(
+                    tile, value.dtype, value.shape, strides, value.offset + offset
+                )
+        return _again(instruction, **changed) if changed else instruction
+
     def _is_own(self, tile: Storage, iteration: int) -> bool:
         """Whether a tile is used in one iteration only."""
         places, (begin, end) = self.users[tile], self.starts[iteration : iteration + 2]
         return tile.on_chip and begin <= places[0] and places[-1] < end
+
+
+# ---- copies --------------------------------------------------------------------------------------
+
+
+def fold(program: Program, core: Core) -> None:
+    """A result that is only copied is written where its copy goes."""
+    users = _users(core)
+    dropped = set()
+    for place, copy in enumerate(core.instructions):
+        if copy.checked.spec.name != "tensor_copy":
+            continue
+        src, dst = copy.args["src"], copy.args["dst"]
+        first = users[src.storage][0]
+        made = core.instructions[first]
+        if users[src.storage] != [first, place] or made.checked.spec.name not in SHORT:
+            continue
+        result, between = made.args["dst"], bisect.bisect(users[dst.storage], first)
+        same = (result.storage, result.shape, result.strides, result.offset) == (
+            src.storage, src.shape, src.strides, src.offset
+        )  # fmt: skip
+        if same and users[dst.storage][between] == place:
+            core.instructions[first] = _again(made, dst=dst)
+            dropped.add(place)
+    core.instructions[:] = [i for n, i in enumerate(core.instructions) if n not in dropped]
 
 
 # ---- rows over partitions ------------------------------------------------------------------------
@@ -620,7 +688,8 @@ _PROFILES = "AccelOpt's profiles of NKIBench (nki_published.yaml, nkibench-*)"
 _PICTURES = "AWS's profiles of mamba_v2 with 512 and 8192 columns (fused_mamba.rst, rows mamba-v2)"
 _ACCOUNT = "https://charleshong3.github.io/blog/autocomp_trainium_conv1d.html"
 _MADE = (
-    (merge, f"products and sums of a block that are one each in {_ACCOUNT}, row conv1d-6"),
+    (merge, f"counts of products and sums of steps 5 and 6 in {_ACCOUNT}, rows conv1d-5 and -6"),
+    (fold, "row small-head-3: it copies what small-head-2 writes at once, and is not slower"),
     (broadcast, f"the Tensor Engine, PSUM and the Scalar Engine in {_PICTURES}"),
     (reuse, f"four Vector instructions for a state, of five that are written, in {_PICTURES}"),
     (hoist, f"bytes read in {_PROFILES}"),
