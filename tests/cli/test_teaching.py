@@ -252,6 +252,8 @@ def test_pages_name_what_the_class_does(folder: Path) -> None:
         read["announcements.md"].count("12 January 2027") == 2
         and "[DATE]" in read["announcements.md"]
     )
+    grading = re.findall("--out graded/(.*) --lab (.*)", read["README.md"])
+    assert grading == [(lab, lab) for lab in ("lab02", "lab03", "lab04")]
     rows = list(csv.reader(io.StringIO(read["people.csv"])))
     assert rows[0] == ["name", "set up", "lab02", "lab03", "lab04", "exam", "remarks"]
     assert [row[0] for row in rows[1:]] == PEOPLE

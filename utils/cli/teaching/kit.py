@@ -30,8 +30,8 @@ SITTING, BREAK, LUNCH, NOON = 85, 15, 60, 12 * 60
 TERMS = 18
 """Terms of the glossary on the student's sheet."""
 _PASSING = r"\*\*Measured.*?(?=\n\n(?!- )|\Z)"
-USUAL = 3
-"""Wrong answers of an exercise that the guide lists."""
+USUAL, GUESSES = 3, 2
+"""Wrong answers of an exercise, and wrong numbers of a prediction, that the guide lists."""
 
 
 class KitError(ValueError):
@@ -62,6 +62,11 @@ class Plan:
     @property
     def exercises(self) -> list[Exercise]:
         return [stop.exercise for stop in self.track.stops if stop.exercise]
+
+    @property
+    def labs(self) -> list[str]:
+        """Such as "lab03", in their order."""
+        return list(dict.fromkeys(item.id.partition(".")[0] for item in self.exercises))
 
     def exercises_of(self, number: str) -> list[Exercise]:
         return [item for item in self.exercises if item.id.startswith(f"lab{number}.")]
@@ -209,7 +214,7 @@ def wrong_answers(exercise: Exercise) -> list[tuple[str, str]]:
 
 
 def guesses(lesson: Lesson) -> list[tuple[str, list[tuple[str, str]]]]:
-    """(number that the lesson asks for, [(wrong number, what it tells)])."""
+    """(number that the lesson asks for, the first [(wrong number, what it tells)])."""
     name = f"lesson{lesson.number}"
     if not (PREDICTIONS / f"{name}.yaml").is_file():
         return []
@@ -282,8 +287,7 @@ def _write(work: Path, plan: Plan, versions: list[exam.Version], facts: dict[str
 
 def _write_people(path: Path, plan: Plan, people: Sequence[str]) -> None:
     """A table with a row for each person, to fill by hand or in a spreadsheet."""
-    labs = dict.fromkeys(item.id.partition(".")[0] for item in plan.exercises)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["name", "set up", *labs, "exam", "remarks"])
-        writer.writerows([name] + [""] * (len(labs) + 3) for name in people)
+        writer.writerow(["name", "set up", *plan.labs, "exam", "remarks"])
+        writer.writerows([name] + [""] * (len(plan.labs) + 3) for name in people)
