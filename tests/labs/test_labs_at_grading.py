@@ -38,13 +38,14 @@ IN_THE_SANDBOX = {
     "lab14": {"examples"},
     "lab15": {"lives", "looks", "reading", "recording", "snippets", "tuning"},
     "lab16": {"branches", "examples", "replica", "traffic"},
+    "lab17": {"examples"},
 }
 """Modules of a lab that its cells need, beside the observer."""
 
 WITHOUT_TORCH = [
     exercise
     for exercise in EXERCISES
-    if exercise[:5] in ("lab01", "lab06", "lab13", "lab14", "lab16")
+    if exercise[:5] in ("lab01", "lab06", "lab13", "lab14", "lab16", "lab17")
     or exercise in ("lab12.ex3", "lab12.ex4")
 ]
 """The answer is to be called without it, too."""

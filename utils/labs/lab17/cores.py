@@ -1,0 +1,141 @@
+"""Incidents 1 and 2 of lab 17: cores are not available. Listings as `neuron-ls -j` prints them."""
+
+import json
+import random
+from typing import Any
+
+from utils.labs import Criterion, Facts
+from utils.labs.lab17.judging import judged
+
+WEIGHTS = {"pids": 5, "cores": 5}
+FORM = "`holders` returned {strange}: return {{'pids': [...], 'cores': ...}}"
+DEVICES = 16
+_RUNS = ("python train.py --config 7b.yaml", "torchrun --nproc_per_node=16 train.py",
+         "python -m ipykernel_launcher -f kernel-3.json", "vllm serve llama")  # fmt: skip
+_LOOKERS = ("neuron-monitor -c monitor.conf", "neuron-ls -a -j", "neuron-top")
+
+
+def made(rng: random.Random, kind: str) -> Facts:
+    """An incident. kind: "gap" has free cores, and before them too short a range; "none" has none
+    that suffice; "start" has them at once.
+    """
+    each = rng.choice((2, 4))  # logical cores of a device, of trn1.32xlarge and trn2.48xlarge
+    size = rng.choice((each + 1, 2 * each, 2 * each + 1))
+    need = -(-size // each)  # free devices in a row
+    asked = rng.randint(3, 5) * each - rng.choice((1, 2))
+    held = {device: 0 for device in range(asked // each, (asked + size - 1) // each + 1)}
+    pids = rng.sample(range(2000, 400000), 4)
+    second = max(held)
+    if rng.random() < 0.5 and second > min(held):
+        held[second] = 1
+    # Everything else is taken by a third run, but for the free ranges of the kind.
+    taken = {device: 2 for device in range(DEVICES) if device not in held} | held
+    if kind == "start":
+        free = range(0, need)
+    else:
+        free = range(second + 1, second + need)
+    if kind == "gap":
+        start = second + need + 1
+        free = [*free, *range(start, start + need)]
+    for device in free:
+        taken.pop(device)
+    watchers = {device: _LOOKERS[0] for device in range(DEVICES)}
+    commands = rng.sample(_RUNS, 3)
+    listing = [
+        {
+            "neuron_device": device,
+            "nc_count": each,
+            "neuroncore_ids": list(range(device * each, (device + 1) * each)),
+            "neuron_processes": [
+                {"pid": pids[3], "command": watchers[device], "neuron_runtime_version": "NA"},
+                *([{
+                    "pid": pids[taken[device]], "command": commands[taken[device]],
+                    "neuron_runtime_version": "2.0.0",
+                }] if device in taken else []),
+            ],
+        }
+        for device in range(DEVICES)
+    ]  # fmt: skip
+    log = "\n".join((
+        "2026-Nov-20 09:12:03.0323 28078:28078 INFO    NRT:nrt_init  initialising",
+        "2026-Nov-20 09:12:04.0323 28078:28078 ERROR   NRT:nrt_allocate_neuron_cores"
+        f"               NeuronCore(s) not available - Requested:nc{asked}-nc{asked + size - 1}"
+        " Available:0",
+        "2026-Nov-20 09:12:04.0324 28078:28078 ERROR   NRT:nrt_init  failed",
+    ))  # fmt: skip
+    return {"listing": json.dumps(listing), "log": log} | _judgement(listing, asked, size)
+
+
+def _judgement(listing: list[dict[str, Any]], asked: int, size: int) -> Facts:
+    """What is right of an incident, and what known misconceptions say."""
+    wanted = set(range(asked, asked + size))
+    touched = [item for item in listing if wanted & {*item["neuroncore_ids"]}]
+    at = [item for item in listing if item["neuron_device"] in wanted]
+    ids = [core for item in listing if not _pids([item]) for core in item["neuroncore_ids"]]
+    range_ = _range(ids, size)
+    whole = _whole(ids, range_)
+    first = f"{ids[0]}-{ids[size - 1]}" if len(ids) >= size else None
+    devices = [str(int(end) // listing[0]["nc_count"]) for end in (range_ or "0-0").split("-")]
+    pids = {
+        "every-process": _pids(listing),
+        "watchers": sorted({p["pid"] for item in touched for p in item["neuron_processes"]}),
+        "core-as-device": _pids(at),
+        "first-device-only": _pids(touched[:1]),
+        "pid-twice": sorted(pid for item in touched for pid in _pids([item])),
+    }
+    cores = {
+        "over-a-gap": first,
+        "watched-is-taken": None,
+        "devices-not-cores": "-".join(devices) if range_ else None,
+        "the-whole-range": whole,
+        "end-excluded": f"{range_.split('-')[0]}-{int(range_.split('-')[1]) + 1}" if range_ else "",
+        "those-asked-for": f"{asked}-{asked + size - 1}",
+    }
+    return {
+        "right": {"pids": _pids(touched), "cores": range_},
+        "lures": {"pids": pids, "cores": cores},
+        "words": {"asked": f"nc{asked} to nc{asked + size - 1}", "size": size},
+    }
+
+
+def _pids(items: list[dict[str, Any]]) -> list[int]:
+    """Processes that use the runtime on these devices."""
+    processes = [process for item in items for process in item["neuron_processes"]]
+    return sorted({p["pid"] for p in processes if p["neuron_runtime_version"] != "NA"})
+
+
+def _range(ids: list[int], size: int) -> str | None:
+    """The first range of so many neighbours among ascending core ids."""
+    for start in ids:
+        if set(range(start, start + size)) <= set(ids):
+            return f"{start}-{start + size - 1}"
+    return None
+
+
+def _whole(ids: list[int], found: str | None) -> str | None:
+    """The range to the end of what is free there."""
+    if found is None:
+        return None
+    start, end = map(int, found.split("-"))
+    while end + 1 in ids:
+        end += 1
+    return f"{start}-{end}"
+
+
+def core_cases(rng: random.Random) -> list[Facts]:
+    """Six incidents in two cases."""
+    return [
+        {"incidents": [made(rng, kind) for kind in kinds]}
+        for kinds in (("start", "gap"), ("gap", "none", "start", "gap"))
+    ]
+
+
+def core_words(case: Facts) -> str:
+    """What a card says of a case."""
+    asked = ", ".join(incident["words"]["asked"] for incident in case["incidents"])
+    return f"{len(case['incidents'])} listings; asked for: {asked}"
+
+
+def judge_holders(case: Facts, facts: Facts) -> list[Criterion]:
+    """Two criteria: who holds the cores, and which are free."""
+    return judged(case, facts, WEIGHTS, FORM)
