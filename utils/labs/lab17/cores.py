@@ -30,13 +30,10 @@ def made(rng: random.Random, kind: str) -> Facts:
         held[second] = 1
     # Everything else is taken by a third run, but for the free ranges of the kind.
     taken = {device: 2 for device in range(DEVICES) if device not in held} | held
-    if kind == "start":
-        free = range(0, need)
-    else:
-        free = range(second + 1, second + need)
+    free = [*range(need)] if kind == "start" else [*range(second + 1, second + need)]
     if kind == "gap":
         start = second + need + 1
-        free = [*free, *range(start, start + need)]
+        free += range(start, start + need)
     for device in free:
         taken.pop(device)
     watchers = {device: _LOOKERS[0] for device in range(DEVICES)}

@@ -29,7 +29,7 @@ def made(rng: random.Random, cause: str) -> Facts:
         if cause == "idle core" and now:
             halves[odd][1] = rng.uniform(0.2, 1.5)
         completed = round(5 / (device + host) * share)
-        stats = {
+        stats: dict[str, Any] = {
             "period": 5.0,
             "error_summary": {"numerical": 0, "transient": 0, "hardware": 0},
             "execution_summary": {"completed": completed, "completed_with_num_err": 0},

@@ -19,14 +19,17 @@ def made(rng: random.Random, cause: str, variant: int) -> Facts:
     team = rng.choice(("research", "search", "vision"))
     namespace = f"hyperpod-ns-{team}" if governed else "default"
     each = rng.choice((1, 16))
-    nodes = [
+    nodes: list[dict[str, Any]] = [
         {"name": f"node-{n}", "allocatable": {NEURON: str(each), "cpu": "190"}, "used": {}}
         for n in range(rng.randint(2, 4))
     ]
     # Quantities are numbers or texts, as people write them.
     ask = 16 if each == 16 and rng.random() < 0.5 else each if each == 1 else 8
     amount: dict[str, Any] = {NEURON: rng.choice((ask, str(ask)))}
-    container = {"name": "train", "resources": {"requests": dict(amount), "limits": dict(amount)}}
+    container: dict[str, Any] = {
+        "name": "train",
+        "resources": {"requests": dict(amount), "limits": dict(amount)},
+    }
     pod: dict[str, Any] = {"containers": [container]}
     labels = {"kueue.x-k8s.io/queue-name": f"{namespace}-localqueue"} if governed else {}
     cluster = {"nodes": nodes, "claim_templates": ["four-connected", "xl-trn2"]}
