@@ -42,6 +42,11 @@ class Home:
         return self.tools / "bin" / "uv"
 
     @property
+    def wheels(self) -> Path:
+        """The packages of a bundle, where the folder comes from one; see `bundles`."""
+        return self.root / "wheels"
+
+    @property
     def venv(self) -> Path:
         """The environment."""
         return self.root / ".venv"

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from os import W_OK, access
 
-from utils.cli import builds, standins
+from utils.cli import builds, bundles, standins
 from utils.cli.home import Home, Record, SetupError, environment, read_record, works, write_record
 from utils.cli.installers import Say, Uv, system_packages
 from utils.xla.defaults import has_xla
@@ -61,6 +61,7 @@ def ensure(home: Home, needs: str, say: Say, *, choice: str = "", recheck: bool 
         if untouchable or Uv(home, say, 0).audit(builds.selection(home.lock(needs), build)):
             return before
     with alone(home, say) as held:
+        bundles.check(home, needs, build)
         steps = Steps(home, say, Uv(home, say, held), needs)
         if driver and build == "full":
             say(f"Found {driver}, a GPU or Neuron driver: torch comes with its GPU libraries.")
@@ -77,9 +78,9 @@ def ensure(home: Home, needs: str, say: Say, *, choice: str = "", recheck: bool 
 def _pair(build: str) -> str:
     """
     >>> _pair("slim"), _pair("plain")
-    ('torch, torch-xla', 'torch')
+    ('torch with torch-xla', 'torch')
     """
-    return "torch" if build == builds.PLAIN else "torch, torch-xla"
+    return "torch" if build == builds.PLAIN else "torch with torch-xla"
 
 
 def is_complete(home: Home, record: Record, needs: str, build: str) -> bool:
@@ -174,6 +175,8 @@ class Steps:
         size = still_to_come(self.home, record, self.needs, build, DOWNLOAD_MB)
         if not record.complete:
             what = f"{size} MB to download, once, less what is here already"
+            if self.home.wheels.is_dir():
+                what = "from the folder wheels/, without a network"
             self.say(f"Installing {_pair(build)} and JupyterLab ({what}).")
         elif size:
             self.say(f"Installing what is not there yet ({size} MB to download, once).")
@@ -260,9 +263,10 @@ class Steps:
             self.announce("full", record)
             record = self.install(record, "full")
             return self.finish(record, "full", "full", recheck=True)
+        modules = "torch" if build == builds.PLAIN else "torch, torch_xla"
         raise SetupError(
             "The packages are installed but do not load. To see why:\n"
-            f"  {self.home.python} -c 'import {_pair(build).replace('-', '_')}'\n"
+            f"  {self.home.python} -c 'import {modules}'\n"
             "To install everything afresh: python3 course.py clean, then the same command again."
         )
 

@@ -13,6 +13,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from utils.cli.home import Home, SetupError, environment
@@ -95,9 +96,28 @@ def settings_of_pip(config_list: str) -> dict[str, str]:
     return {PIP_TO_UV[name]: value for name, value in named if name in PIP_TO_UV}
 
 
+# The course's own environment has no pip, and the Python that it was made with has one.
+PYTHON = sys.executable if find_spec("pip") else getattr(sys, "_base_executable", sys.executable)
+PIP = (PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
+
+
+def pip_environment(home: Home) -> dict[str, str]:
+    """The variables for pip: a user's setting of these two contradicts a folder of ours."""
+    return environment(home) | {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"}
+
+
+def uv_requirement(home: Home) -> str:
+    """The uv that pyproject.toml asks for, as a requirement."""
+    project = tomllib.loads((home.root / "pyproject.toml").read_text())
+    return "uv" + project["tool"]["uv"]["required-version"]
+
+
 @dataclass(frozen=True)
 class Uv:
-    """The uv of the course, on its environment; `held` is the lock's descriptor (see `run`)."""
+    """The uv of the course, on its environment; `held` is the lock's descriptor (see `run`).
+
+    Where the folder has the wheels of a bundle, everything comes from them, and no network is used.
+    """
 
     home: Home
     say: Say
@@ -105,18 +125,20 @@ class Uv:
 
     def fetch(self) -> None:
         """Put the pinned uv into .tools; pip's --target needs neither the venv module nor root."""
-        project = tomllib.loads((self.home.root / "pyproject.toml").read_text())
-        pin = project["tool"]["uv"]["required-version"]
+        wanted = uv_requirement(self.home)
         with contextlib.suppress(OSError, IndexError):
             answer = subprocess.run([self.home.uv, "--version"], capture_output=True, text=True)
-            if f"=={answer.stdout.split()[1]}" == pin:
+            if f"uv=={answer.stdout.split()[1]}" == wanted:
                 return
         self.say("Fetching the installer uv (25 MB).")
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        command += ["--no-input", "--upgrade", "--target", str(self.home.tools), "uv" + pin]
-        # A user's setting of these two contradicts --target.
-        env = environment(self.home) | {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"}
-        run(command, env, "fetch uv", cwd=self.home.root, held=self.held)
+        command = [*PIP, "install", "--upgrade", "--target", str(self.home.tools), wanted]
+        run(
+            [*command, *self._sources()],
+            pip_environment(self.home),
+            "fetch uv",
+            cwd=self.home.root,
+            held=self.held,
+        )
 
     def __call__(self, *arguments: object, step: str) -> str:
         """`uv ARGUMENTS`, and what it wrote; raises as `run`."""
@@ -124,8 +146,14 @@ class Uv:
         command = [self.home.uv, *arguments]
         return run(command, env, step, cwd=self.home.root, held=self.held)
 
+    def _sources(self) -> list[object]:
+        wheels = self.home.wheels
+        return ["--no-index", "--find-links", wheels] if wheels.is_dir() else []
+
     def pip(self, verb: str, *arguments: object, step: str) -> str:
         """`uv pip VERB` on the environment."""
+        if verb == "install":
+            arguments = (*self._sources(), *arguments)
         return self("pip", verb, "--python", self.home.python, *arguments, step=step)
 
     def audit(self, requirements: str) -> bool:
