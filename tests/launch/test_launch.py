@@ -72,6 +72,21 @@ def test_the_hyperpod_request_fits_the_api() -> None:
     assert not ParamValidator().validate(json.loads(plan("hyperpod").template), shape).has_errors()
 
 
+def test_a_hub_stops_itself_and_its_cost_is_of_one_start() -> None:
+    planned = plan("hub", hours=4)
+    script = planned.template
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+    clock, hub = script.index("OnBootSec=235min"), script.index("course.py hub --port 443")
+    assert clock < script.index("git clone") < hub
+    disk = 60 * 4 * figure("launch.disk.price").to("USD/GB/hour")
+    assert planned.cost.total_usd == pytest.approx(4 * 0.5292 + disk)
+    assert planned.quota and (planned.quota.needed, planned.quota.code) == (8, "L-1216C47A")
+    assert "about 4.80 USD a month" in " ".join(str(planned).split())
+    start = next(step for step in planned.guide.steps if "run-instances" in step)
+    assert "--instance-initiated-shutdown-behavior stop" in start
+    assert plan("hub", region="eu-west-1").cost.total_usd is None
+
+
 def test_templates_are_yaml() -> None:
     import yaml
 

@@ -11,7 +11,8 @@ from utils.facts.records import content
 
 @dataclass(frozen=True)
 class Place:
-    """A way to run on Trainium. starts: whether the launcher starts it, or only prints a plan."""
+    """A way to run on Trainium, or to give a class the course. starts: whether the launcher starts
+    it, or only prints a plan. disk_gb: of its disk, 0 for what the Neuron guide asks for."""
 
     name: str
     title: str
@@ -19,6 +20,7 @@ class Place:
     default: str
     instances: tuple[str, ...]
     source: str
+    disk_gb: int = 0
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def price(instance: str, region: str) -> Price:
     if instance.startswith("ml."):
         return Price(None, "no source of the course gives a price of SageMaker for it")
     key = f"launch.price.{region}.{instance}"
-    if region == _all()["prices_in"]:
+    if region == _all()["prices_in"] and key not in figures():
         key = f"{instance}.price.on_demand"
     if key not in figures() or figure(key).value is None:
         return Price(None, f"no source of the course gives an hour on demand in {region}")
@@ -150,7 +152,8 @@ def quota(where: str, instance: str, count: int = 1) -> Quota:
     (8, 1)
     """
     on_ec2 = not instance.startswith("ml.")
-    entry = dict(_all()["quotas"]["trn" if on_ec2 else where])
+    kind = "trn" if instance.startswith("trn") else "standard"
+    entry = dict(_all()["quotas"][kind if on_ec2 else where])
     entry["name"] = entry["name"].format(instance=instance)
     needed = count * (vcpus(instance) if on_ec2 else 1)
     return Quota(needed=needed, **entry | {"source": _address(entry["source"])})

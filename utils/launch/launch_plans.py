@@ -218,7 +218,7 @@ def plan_order(order: Order) -> Plan:
     order = dataclasses.replace(
         order,
         instance=order.instance or place.default,
-        disk_gb=order.disk_gb or int(figure("launch.disk.size").to("GB")),
+        disk_gb=order.disk_gb or place.disk_gb or int(figure("launch.disk.size").to("GB")),
     )
     _check(place, order)
     image = _image(order)
@@ -232,6 +232,10 @@ def plan_order(order: Order) -> Plan:
         "seconds": 60 * minutes(order.hours),
         "idle_minutes": IDLE_MINUTES,
         "user_data": user_data(order.hours, image.python),
+        "hub_user_data": user_data(order.hours, image.python, "hub_user_data.sh"),
+        "disk_usd_per_month": dollars(
+            order.disk_gb * figure("launch.disk.price").to("USD/GB/month")
+        ),
     }
     page = _fill(_places()[order.where], values)
     template = page.get("template", "")
@@ -279,7 +283,7 @@ def _image(order: Order) -> Image:
     if order.image and order.image not in choices:
         there = f"there are {' and '.join(choices)}" if choices else "it has one image; name none"
         raise ValueError(f"no image {order.image!r} for {order.where}: {there}")
-    default = {"ec2": "xla", "studio": "studio"}.get(order.where, "container")
+    default = {"ec2": "xla", "studio": "studio", "hub": "ubuntu"}.get(order.where, "container")
     image = known.image(order.image or default, order.region)
     if known.family(order.instance) not in image.families:
         raise ValueError(
@@ -359,7 +363,7 @@ def minutes(hours: float) -> int:
     return int(hours * 60) - EARLY_MINUTES
 
 
-def user_data(hours: float, python: str) -> str:
+def user_data(hours: float, python: str, name: str = "user_data.sh") -> str:
     """The script that an instance runs first: a clock that shuts it down, whoever still watches. It
     begins with the clock, and powers off at once if none can be set.
 
@@ -367,7 +371,7 @@ def user_data(hours: float, python: str) -> str:
     restart, so the deadline is also written as a systemd timer with a date, which comes back with
     the system and fires at once if its date is past.
     """
-    script = _environment().get_template("user_data.sh")
+    script = _environment().get_template(name)
     return script.render(minutes=minutes(hours), python=python)
 
 
@@ -419,6 +423,6 @@ def _wrap(line: str) -> str:
     if not line.startswith("- "):
         return line
     text = line[2:]
-    if text.lstrip().startswith(("aws ", "eksctl ", "pcluster ")):
+    if text.lstrip().startswith(("aws ", "eksctl ", "pcluster ", "sudo ")):
         return "    " + text.strip()
     return textwrap.fill(text, 100, initial_indent="  ", subsequent_indent="    ")
