@@ -38,8 +38,8 @@ def locked(needs):
     }
 
 
-def test_the_groups_are_the_two_that_course_py_knows():
-    assert set(PROJECT["dependency-groups"]) == {"grade", "test"}
+def test_the_groups_are_those_that_course_py_knows():
+    assert set(PROJECT["dependency-groups"]) == {"grade", "hub", "test"}
     assert len(EVERYTHING) > len(LEARNER) > 20
 
 

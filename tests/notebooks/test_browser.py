@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.browser import answers, free_port, launched, note_foreign, violations
-from utils.cli.commands.start import options
+from utils.cli.server import options
 from utils.course import copies, kernel_server, progress
 from utils.course.catalog import ROOT
 from utils.course.runner import kernel_environment

@@ -32,8 +32,8 @@ from utils.xla.defaults import has_xla
 __all__ = ["Home", "SetupError", "ensure", "environment", "system_packages"]
 
 # Measured with Python 3.11: what an empty environment downloads, and what it then occupies.
-DOWNLOAD_MB = {"slim": 1100, "full": 4400, "cpu": 540, builds.PLAIN: 300, "tests": 100}
-DISK_MB = {"slim": 2850, "full": 7950, "cpu": 2150, builds.PLAIN: 1200, "tests": 450}
+DOWNLOAD_MB = {"slim": 1100, "full": 4400, "cpu": 540, builds.PLAIN: 300, "tests": 180}
+DISK_MB = {"slim": 2850, "full": 7950, "cpu": 2150, builds.PLAIN: 1200, "tests": 760}
 
 # What the course needs of the pair: that both load, and that a graph is compiled and run.
 TRIAL = """

@@ -88,8 +88,8 @@ def nothing() -> Document:
     return Document(format=FORMAT, exercises={}, lessons={}, guesses={}, track="")
 
 
-def _decode(content: bytes) -> Document:
-    """Raises ValueError if it is no progress file."""
+def read(content: bytes) -> Document:
+    """The content of a progress file. Raises ValueError if it is none."""
     return Document(**{**nothing(), **msgspec.json.decode(content, type=Document)})
 
 
@@ -103,7 +103,7 @@ def _load(path: Path) -> tuple[Document, str]:
         content = path.read_bytes()
         if not content.strip():  # made by `touch`, say: nothing is lost
             return nothing(), ""
-        return _decode(content), ""
+        return read(content), ""
     except FileNotFoundError:
         return nothing(), ""
     except OSError as error:
@@ -239,7 +239,7 @@ def join(content: bytes, root: Path = ROOT) -> str:
 
     Raises ValueError if `content` is no progress file.
     """
-    other = _decode(content)
+    other = read(content)
 
     def change(old: Document) -> Document:
         mine = old["exercises"]

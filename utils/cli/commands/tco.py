@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from utils.cli.commands.start import write_settings
+from utils.cli.server import write_settings
 
 NEEDS = "learner"
 

@@ -21,7 +21,17 @@ from utils.facts.errors import errors
 from utils.facts.ledger import ARTICLES, AS_OF, VERDICTS, claims
 
 HERE = Path(__file__).parent
-GUIDE = ("start", "tracks", "map", "working_copy", "platforms", "commands", "class", "on_trainium")
+GUIDE = (
+    "start",
+    "tracks",
+    "map",
+    "working_copy",
+    "platforms",
+    "commands",
+    "class",
+    "hub",
+    "on_trainium",
+)
 """Pages of `guide/` in the order of the menu."""
 COPIED = {
     "README.md": "index.md",

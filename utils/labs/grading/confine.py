@@ -93,12 +93,16 @@ class Host:
     root: bool
 
 
-def spare_uid(slot: int) -> int:
-    """A user id of this sandbox alone, because the kernel counts the processes of a user."""
+def highest_uid() -> int:
+    """A user id near the upper end of those that there are here, far from any that is in use."""
     rows = [list(map(int, line.split())) for line in Path("/proc/self/uid_map").open()]
     first, _, count = max(rows, key=lambda row: row[2])
-    top = min(first + count, 2**31) - 10_000
-    return top - (os.getpid() % 500) * 16 - slot % 16
+    return min(first + count, 2**31) - 10_000
+
+
+def spare_uid(slot: int) -> int:
+    """A user id of this sandbox alone, because the kernel counts the processes of a user."""
+    return highest_uid() - (os.getpid() % 500) * 16 - slot % 16
 
 
 def rlimits(limits: Limits) -> dict[str, int]:

@@ -66,7 +66,7 @@ def prepare() -> Host:
     for root in [True, False] if os.geteuid() == 0 else [False]:
         host = Host(bwrap, root)
         try:
-            with _filter() as program:
+            with seccomp() as program:
                 full = [bwrap, "--seccomp", str(program), *command(host, [], "/tmp", Limits())]
                 full += [sys.executable, "-I", "-c", "pass"]
                 tried = subprocess.run(
@@ -111,7 +111,7 @@ def run(
     }
     results, results_in = os.pipe()
     with contextlib.ExitStack() as stack:
-        program = stack.enter_context(_filter())
+        program = stack.enter_context(seccomp())
         task = stack.enter_context(_memory(json.dumps(request).encode()))
         contents = {
             Path("labs", place): stack.enter_context(_memory(content))
@@ -137,7 +137,7 @@ def run(
         try:
             return _watch(process, results, errors.fileno(), limits)
         finally:
-            _end(process)
+            end(process.pid, process)
             errors.close()
             os.close(results)
 
@@ -221,11 +221,12 @@ def _excess(pid: int, limits: Limits) -> str | None:
     return "memory" if shared_once > limits.memory_bytes else None
 
 
-def _end(process: subprocess.Popen) -> None:
+def end(pid: int, process: subprocess.Popen | None = None) -> None:
     """Kill the sandbox with all it holds: its first process takes the others along."""
     import psutil
 
-    family = _family(process.pid)
+    process = process or psutil.Process(pid)
+    family = _family(pid)
     for member in family[:1]:
         with contextlib.suppress(psutil.Error):
             member.kill()
@@ -233,7 +234,7 @@ def _end(process: subprocess.Popen) -> None:
         # bubblewrap outside ends when its child has; killed before, it would leave that one to
         # nobody.
         process.wait(10)
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, psutil.TimeoutExpired):
         process.kill()
         process.wait()
     _, alive = psutil.wait_procs(family, timeout=20)
@@ -254,7 +255,8 @@ def _memory(data: bytes) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _filter() -> contextlib.AbstractContextManager[int]:
+def seccomp() -> contextlib.AbstractContextManager[int]:
+    """A file descriptor with the filter of `confine.program`, for bubblewrap."""
     return _memory(confine.program())
 
 

@@ -21,7 +21,7 @@ cat > /etc/systemd/system/trainium-course-hub.service <<UNIT
 [Unit]
 After=network-online.target
 Wants=network-online.target
-ConditionPathExists=/srv/course/class/class.json
+ConditionPathExists=/srv/course/classroom/class.json
 [Service]
 WorkingDirectory=/srv/course
 Environment=HOME=/root
