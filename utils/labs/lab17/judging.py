@@ -29,10 +29,13 @@ def judged(case: Facts, facts: Facts, weights: dict[str, int], form: str) -> lis
         wrong = [p for p, value in enumerate(values) if value != right[p]]
         lures = [incident["lures"][name] for incident in incidents]
         explained = Counter(
-            lure for p in wrong for lure, value in lures[p].items() if value == values[p]
+            lure
+            for p in wrong
+            for lure, value in lures[p].items()
+            if value != right[p] and _says(values[p], value)
         )
         likely = next((lure for lure, _ in explained.most_common(1)), f"otherwise-{name}")
-        first = [p for p in wrong if lures[p].get(likely) == values[p]] or wrong
+        first = [p for p in wrong if _says(values[p], lures[p].get(likely))] or wrong
         wrong = first[:1] + [p for p in wrong if p not in first[:1]]
         message = ""
         if wrong:
@@ -44,6 +47,15 @@ def judged(case: Facts, facts: Facts, weights: dict[str, int], form: str) -> lis
             all_right(name, weight, wrong, len(values), message, rows=rows, response=values)
         )
     return criteria
+
+
+def _says(value: Any, lure: Any) -> bool:
+    """Whether a value is what a misconception says. A list without repeated values may be said in
+    any order and more than once.
+    """
+    if isinstance(value, list) and isinstance(lure, list) and len({*lure}) == len(lure):
+        return {*map(str, value)} == {*map(str, lure)}
+    return value == lure
 
 
 def _short(value: Any) -> str:

@@ -68,7 +68,7 @@ def made(rng: random.Random, cause: str, variant: int) -> Facts:
 
 def _judgement(job: dict[str, Any], nodes: list[dict[str, Any]], cause: str, variant: int) -> Facts:
     lures = {
-        "unknown resource": {"zero-is-too-few": "too many"},
+        "unknown resource": {"zero-is-too-few": "too many", "no-node-knows-it": "busy"},
         "too many": {"it-will-never-fit": "busy", "limits-are-fine": "limits differ"},
         "limits differ": {"limits-ignored": "busy"},
         "no queue": {"label-is-not-looked-at": "busy"},
