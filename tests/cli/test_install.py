@@ -604,6 +604,21 @@ def test_the_kernel_comes_and_goes(tmp_path, monkeypatch, capsys):
     assert "There is no kernel" in capsys.readouterr().out
 
 
+def test_where_torch_xla_has_no_build_start_says_what_runs(monkeypatch, capsys):
+    monkeypatch.setattr("platform.machine", lambda: "arm64")
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    for name in ("write_settings", "bring_up_copies"):
+        monkeypatch.setattr(start, name, lambda folder: None)
+    started = []
+    monkeypatch.setattr(os, "execve", lambda *given: started.append(given[1]))
+    start.main(["--no-browser"])
+    out = capsys.readouterr().out
+    assert "torch-xla: no build for macOS on arm64. Here run the lessons and labs 09, 10" in out
+    assert "GitHub Codespaces" in out and started[0][-1] == "--no-browser"
+    with pytest.raises(SetupError, match="for macOS on arm64 there is one build of torch"):
+        torch_command.main(["full"])
+
+
 def test_torch_shows_and_refuses(home, monkeypatch, capsys):
     monkeypatch.setattr(torch_command, "ROOT", home.root)
     assert torch_command.main([]) == 0

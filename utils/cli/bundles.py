@@ -66,10 +66,11 @@ def check(home: Home, needs: str, build: str) -> None:
         note = {}
     for key, value in needed(home, needs, build).items():
         if note.get(key) != value:
-            been = "another lock or more packages" if key == "lock" else f"{key} {value}"
-            made = "a lock of its own" if key == "lock" else f"{key} {note.get(key, 'unknown')}"
+            why = f"were made for {key} {note.get(key, 'unknown')}, and this is {key} {value}"
+            if key == "lock":
+                why = "are of another version of the course, or lack what tests and grading need"
             raise SetupError(
-                f"the wheels in {home.wheels} were made for {made}, and this needs {been}.\n"
+                f"the wheels in {home.wheels} {why}.\n"
                 "Use what they were made for, or a bundle for this; or remove that folder, and the"
                 " same command\ninstalls from the network."
             )
