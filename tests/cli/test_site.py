@@ -1,6 +1,7 @@
 """The website: built without warnings, complete, light, and readable by everybody."""
 
 import functools
+import html
 import http.server
 import json
 import re
@@ -12,13 +13,16 @@ import pytest
 
 from tests.browser import launched, violations
 from utils.audit.rules import RULES
-from utils.cli.site import building, reading, recording, sources
+from utils.cli.site import building, costs, reading, recording, sources
+from utils.cost.tco.scenario import scenario
+from utils.cost.tco.uncertainty import compare, tornado
 from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.course.glossary import glossary
 from utils.course.shown import Shown
 from utils.facts.errors import errors
 from utils.facts.ledger import claims
+from utils.show.report.build import answer
 
 MOST_BYTES = 1_500_000
 
@@ -86,16 +90,16 @@ def test_a_page_that_links_to_nothing_stops_the_build(
 
 
 def test_results_are_folded_and_their_links_lead_to_pages() -> None:
-    html = "<a href=\"03_a.ipynb#x\">a</a> <a href='https://example.org/b.ipynb'>b</a>"
+    link = "<a href=\"03_a.ipynb#x\">a</a> <a href='https://example.org/b.ipynb'>b</a>"
     markdown = ["[go on](../labs/lab03.ipynb)"]
     cell = {
         "metadata": {"jupyter": {"source_hidden": True}},
-        "outputs": [{"data": {"text/html": html, "text/markdown": markdown}}, {"text": "x"}],
+        "outputs": [{"data": {"text/html": link, "text/markdown": markdown}}, {"text": "x"}],
     }
     sources.readable({"cells": [cell]})
     assert cell["metadata"]["tags"] == ["hide-input"]
     assert cell["outputs"][0]["data"] == {
-        "text/html": html.replace("03_a.ipynb", "03_a.html"),
+        "text/html": link.replace("03_a.ipynb", "03_a.html"),
         "text/markdown": "[go on](../labs/lab03.html)",
     }
 
@@ -109,6 +113,24 @@ def test_what_is_recorded_of_sliders_and_lists() -> None:
     assert not is_all and taken["a"] == [0, 20, 50, 60, 80, 100]
     assert len(rows) == 16 and rows[0] == {"a": 50, "b": 50, "c": 50}
     assert all(sum(value != 50 for value in row.values()) == 1 for row in rows[1:])
+
+
+def test_the_page_of_costs_moves_the_input_that_decides_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = scenario("chat-service")
+    path = tornado(item)[0].path
+    monkeypatch.setattr(costs, "scenarios", lambda: {item.name: item})
+    monkeypatch.setattr(costs, "INPUTS", 1)
+    page = costs.page(tmp_path)
+    assert f"## {item.title}" in page and page.count("<img") == page.count("data-key=") == 5
+    assert len(list((tmp_path / "costs_chat-service_frames").glob("*.png"))) == 5
+    assert '<label data-kind="slider" data-first="2"' in page
+    low = compare(item.with_values({path: item.inputs[path].low}))
+    shown = html.unescape(page.split('data-key="0"')[1].split("</p></div>")[0])
+    assert answer(low) in shown and answer(compare(item)) not in shown
+    assert answer(compare(item)) in html.unescape(page.split("<div data-key=")[1])
+    assert costs.page(tmp_path / "some", whole=False).count("data-key=") == 1
 
 
 def test_an_explorable_that_fails_stops_the_build(tmp_path: Path) -> None:

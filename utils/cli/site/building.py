@@ -8,7 +8,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from utils.cli.site import recording, sources
+from utils.cli.site import costs, recording, sources
 from utils.course import catalog
 from utils.course.catalog import ROOT
 
@@ -58,8 +58,8 @@ class SiteError(ValueError):
 def build(out: Path, root: Path = ROOT, explorables: str = "*") -> Path:
     """Build the site in `out`; an older site there is replaced when the new one is whole.
 
-    explorables: a pattern for the names of notebooks whose explorables are recorded, which takes
-    ten seconds for each; on the other pages they are not shown.
+    explorables: a pattern for the names of notebooks, and "costs", whose explorables are recorded,
+    which takes ten seconds for each; on the other pages they are not shown.
 
     Raises SiteError where `out` holds something else, and where Sphinx warns: of a link to a page
     that does not exist, for example.
@@ -79,6 +79,7 @@ def build(out: Path, root: Path = ROOT, explorables: str = "*") -> Path:
         recorded = recording.record_all(
             [path for path in paths if fnmatch(path.stem, explorables)], extra / "notebooks"
         )
+        recorded[costs.NAME] = costs.page(extra, whole=fnmatch(costs.NAME, explorables))
         sources.write(work / "source", root, recorded)
         settings = "\n".join(f"{name} = {value!r}" for name, value in SETTINGS.items())
         (work / "source" / "conf.py").write_text(settings)

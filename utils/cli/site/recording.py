@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from utils.course import catalog
@@ -58,14 +59,17 @@ def values(choice: Choice, most: int) -> list[Any]:
     return places
 
 
-def plan(choices: Mapping[str, Choice]) -> tuple[bool, dict[str, list[Any]], list[dict]]:
+def plan(
+    choices: Mapping[str, Choice], first: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[bool, dict[str, list[Any]], list[dict]]:
     """Whether all combinations are recorded, the values of each choice, and the recorded rows, that
-    of the first values first.
+    of the first values first. first: those of lists that do not begin with their first value.
 
     >>> plan({"a": (1, 3, 2), "b": ["x", "y"]})[2][:3]
     [{'a': 2, 'b': 'x'}, {'a': 1, 'b': 'x'}, {'a': 1, 'b': 'y'}]
     """
-    first = {name: c[0] if isinstance(c, list) else c[2] for name, c in choices.items()}
+    begin = {name: c[0] if isinstance(c, list) else c[2] for name, c in choices.items()}
+    first = begin | dict(first)
     for most in VALUES:
         taken = {name: values(c, most) for name, c in choices.items()}
         if is_all := math.prod(map(len, taken.values())) <= MOST:
@@ -82,19 +86,21 @@ def record(
     images: Path,
     show: Callable[..., Any],
     labels: Mapping[str, str] | None = None,
+    first: Mapping[str, Any] = MappingProxyType({}),
     **choices: Choice,
 ) -> str:
     """`explore` as HTML: controls, and a frame for each recorded choice.
 
-    images: a folder for the figures, which are referred to by its name.
+    images: a folder for the figures, which are referred to by its name. first: of lists of ordered
+    values, which become sliders, the one that is shown first.
     """
     from utils.show.draw import Picture  # late: figures need matplotlib, and the page does not
 
     meaning = {name: (labels or {}).get(name, name.replace("_", " ")) for name in choices}
-    is_all, taken, rows = plan(choices)
+    is_all, taken, rows = plan(choices, first)
     controls = []
     for name, choice in choices.items():
-        kind = "list" if isinstance(choice, list) else "slider"
+        kind = "list" if isinstance(choice, list) and name not in first else "slider"
         data = escape(json.dumps([str(value) for value in taken[name]]))
         begin = taken[name].index(rows[0][name])
         controls.append(
@@ -117,12 +123,13 @@ def record(
             )
         else:
             shown = result._repr_html_()
-        hidden = " hidden" if number else ""
-        frames.append(f'<div data-key="{key}"{hidden}><p>{escape(words)}</p>{shown}</div>')
+        hidden, head = " hidden" if number else "", f"<p>{escape(words)}</p>" if words else ""
+        frames.append(f'<div data-key="{key}"{hidden}>{head}{shown}</div>')
     mode = "all" if is_all else "one"
+    note = f"<p>{ALL if is_all else ONE}</p>" if choices else ""
     return (
         f'<div class="explore" data-mode="{mode}"><div class="controls" hidden>'
-        f"{''.join(controls)}<p>{ALL if is_all else ONE}</p></div>"
+        f"{''.join(controls)}{note}</div>"
         f'<div class="frames" aria-live="polite">{"".join(frames)}</div></div>'
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.audit import rule_pages
-from utils.cli.site import recording
+from utils.cli.site import costs, recording
 from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.course.glossary import glossary
@@ -57,7 +57,7 @@ TO_NOTEBOOK = re.compile(r"""((?:href=["']|\]\()(?!https?:)[^"')]+)\.ipynb(["'#)
 def write(folder: Path, root: Path = ROOT, recorded: Mapping[str, str] = {}) -> None:
     """Write every page below `folder`. Raises OSError, CatalogError.
 
-    recorded: the explorable of a notebook as HTML, by the notebook's name.
+    recorded: the explorable of a notebook as HTML, by the notebook's name, and the page of costs.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("images", "scripts"):
@@ -78,12 +78,14 @@ def write(folder: Path, root: Path = ROOT, recorded: Mapping[str, str] = {}) -> 
             content = content.replace(old, new)
         (folder / target).write_text(content, encoding="utf-8")
     _write_made(folder, root)
+    (folder / f"{costs.NAME}.md").write_text(recorded.get(costs.NAME, costs.HEAD), encoding="utf-8")
     menu = {
         "How to": [f"guide/{name}" for name in GUIDE],
         "Lessons": [_page(lesson.path, root) for lesson in lessons],
         "Labs": [_page(lab.path, root) for lab in labs],
         "Looked up": [
-            *(_page(page.path, root) for page in pages), "claims", "error_codes", "glossary",
+            *(_page(page.path, root) for page in pages),
+            "costs", "claims", "error_codes", "glossary",
         ],
         "Tools": ["tools/audit", "tools/rules/index", "tools/nki", "tools/nki_reference"],
         "The project": [
