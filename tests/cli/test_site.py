@@ -165,14 +165,17 @@ EVERYDAY = set(
 product in a formula, of a list in lab 10."""
 
 
+NO_PROSE = re.compile(r"""(?s)```.*?```|`[^`]*`|\]\([^)]*\)|\*\*[A-Z ]+\*\*|"[^"\n]*"|CC BY-SA""")
+"""Code, what links lead to, columns of a tool, quotations, a licence."""
+
+
 def test_every_abbreviation_of_the_text_stands_in_the_glossary() -> None:
     known = set(re.findall(r"\w+", " ".join(glossary()))) | EVERYDAY
     missing: dict[str, str] = {}
     for notebook in (*catalog.lessons(), *catalog.labs(), *catalog.pages()):
         for cell in catalog.read_notebook(notebook.path)["cells"]:
             if cell["cell_type"] == "markdown":
-                # Without code, and without what links lead to.
-                prose = re.sub(r"(?s)```.*?```|`[^`]*`|\]\([^)]*\)", " ", catalog.text(cell))
+                prose = NO_PROSE.sub(" ", catalog.text(cell))
                 for word in re.findall(r"\b([A-Z]{2,}\d*)s?\b", prose):
                     if word not in known:
                         missing[word] = notebook.path.name
