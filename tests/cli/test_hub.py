@@ -32,8 +32,11 @@ from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.course.copies import FOLDER
 from utils.course.runner import kernel_environment
+from utils.facts import figure
 from utils.labs.grading import batch
 from utils.labs.grading.confine import Limits
+from utils.launch import known, plan
+from utils.launch.launch_plans import dollars
 
 LAB = catalog.lab("lab03")
 START_S = 120
@@ -244,6 +247,26 @@ def test_a_server_is_idle_since_its_last_activity() -> None:
     server = {"last_activity": ago.isoformat().replace("+00:00", "Z"), "started": None}
     assert 89 < pages.idle_minutes({"servers": {"": server}}) < 91
     assert pages.idle_minutes({"servers": {}}) == 0
+
+
+# ---- the guide's table
+
+GUIDE = ROOT / "utils" / "cli" / "site" / "guide" / "hub.md"
+PERSON_GB, MACHINE_GB, PEOPLE_OF_A_VCPU = 1.1, 4, 4
+
+
+def test_the_guide_says_how_many_fit_and_what_an_afternoon_costs() -> None:
+    text = GUIDE.read_text()
+    assert f"count {PERSON_GB:g} GB for each person, and {MACHINE_GB} GB for the machine" in text
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line[:5] == "| r7i"]
+    assert [row[0] for row in rows] == list(known.place("hub").instances)
+    for name, vcpu, memory, fit, cost in rows:
+        ram = figure(f"launch.ram.{name}")
+        by_memory = int((ram.to("GB") - MACHINE_GB) / PERSON_GB)
+        assert f"By memory alone {by_memory} people fit" in text or name != rows[0][0]
+        assert int(fit) == min(by_memory, PEOPLE_OF_A_VCPU * known.vcpus(name))
+        assert (int(vcpu), memory) == (known.vcpus(name), ram.text)
+        assert cost == f"{dollars(plan('hub', name, hours=4).cost.total_usd)} USD"
 
 
 # ---- the real hub and proxy
