@@ -5,6 +5,7 @@ people; with five in browsers at night.
 import argparse
 import contextlib
 import datetime
+import hashlib
 import html
 import json
 import os
@@ -41,6 +42,16 @@ from utils.launch.launch_plans import dollars
 LAB = catalog.lab("lab03")
 START_S = 120
 WAIT_MS = 300_000
+HOG = """
+import subprocess, sys, time
+code = "import time; held = bytearray(700_000_000); time.sleep(600)"
+children = [subprocess.Popen([sys.executable, "-Ic", code]) for _ in range(6)]
+while True:
+    print(sum(child.poll() is None for child in children), "of 6 live")
+    time.sleep(1)
+"""
+ONE = {"cell_type": "code", "source": HOG, "metadata": {}, "outputs": [], "execution_count": None}
+HOG_NOTEBOOK = {"cells": [ONE], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 
 # ---- names and passwords
@@ -354,6 +365,11 @@ class Visitor(requests.Session):
         page = self.post(f"{self.hub.address}/services/class/", data=data)
         return re.search(r'role="(?:status|alert)">([^<]*)', page.text)[1]  # type: ignore[index]
 
+    def pid_files(self) -> Iterator[Path]:
+        """Where the hub notes the process of the own sandbox."""
+        digest = hashlib.sha256(str(self.hub.folder).encode()).hexdigest()[:12]
+        return Path("/tmp", f"course-hub-{digest}").glob(f"{self.name}.pid")
+
     def api(self, method: str, path: str, **more: Any) -> requests.Response:
         """Ask the own server."""
         token = self.cookies.get("_xsrf", path=f"/user/{self.name}/")
@@ -417,20 +433,33 @@ def test_two_people_work_hand_in_and_are_seen(small: Hub) -> None:
             assert password not in log.read_text(errors="replace")
 
 
+@pytest.mark.exhaustive
+def test_a_hub_that_was_killed_finds_the_servers_again_and_an_end_keeps_the_files(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path / "class", "--people=1") as hub:
+        one = Visitor(hub, "person-1")
+        assert one.open_server().ok
+        place = f"contents/{FOLDER}/notes.ipynb"
+        content = {"type": "notebook", "format": "json", "content": HOG_NOTEBOOK}
+        assert one.api("PUT", place, json=content).ok
+        began = one.api("GET", "status").json()["started"]
+        hub.stop(signal.SIGKILL)
+        hub.start()
+        assert one.api("GET", "status").json()["started"] == began  # the same server, logged in
+        assert one.hand_in() == "lab03 is handed in, as it was saved. You can hand it in again."
+        sandbox = psutil.Process(int(next(one.pid_files()).read_text()))
+        hub.stop()
+        assert not sandbox.is_running() or sandbox.status() == psutil.STATUS_ZOMBIE
+        hub.start()
+        assert one.open_server().ok
+        assert one.api("GET", place).json()["content"]["cells"][0]["source"] == HOG
+
+
 # ---- five people in browsers
 
 LESSON = f"{FOLDER}/notebooks/03_lazy_tensors.ipynb"
 FIGURE = ".jp-NotebookPanel .course-figure img"
-HOG = """
-import subprocess, sys, time
-code = "import time; held = bytearray(700_000_000); time.sleep(600)"
-children = [subprocess.Popen([sys.executable, "-Ic", code]) for _ in range(6)]
-while True:
-    print(sum(child.poll() is None for child in children), "of 6 live")
-    time.sleep(1)
-"""
-ONE = {"cell_type": "code", "source": HOG, "metadata": {}, "outputs": [], "execution_count": None}
-HOG_NOTEBOOK = {"cells": [ONE], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 
 def enter(browser: Any, hub: Hub, name: str) -> Any:
@@ -482,15 +511,14 @@ def test_five_people_in_browsers_a_hog_and_a_restart(tmp_path: Path) -> None:
             press_through(lab, 8)  # to the first figure
         for lab in labs.values():
             lab.locator(FIGURE).first.wait_for()
-        run = next(Path("/tmp").glob(f"course-hub-*/{names[0]}.pid")).parent
-        sandboxes = {path.stem: int(path.read_text()) for path in run.glob("*.pid")}
-        sandboxes = {name: sandboxes[name] for name in names}
+        visitors = {name: Visitor(hub, name) for name in names}
+        sandboxes = {n: int(next(v.pid_files()).read_text()) for n, v in visitors.items()}
         uses = watch.uses(sandboxes)
         print("MB of each:", [use.memory_bytes // 10**6 for use in uses.values()])
         started = kernels(hub)
 
         # One exhausts memory: notebooks of others go on, and the page says what happened.
-        hog = Visitor(hub, names[4])
+        hog = visitors[names[4]]
         hog.open_server()
         content = {"type": "notebook", "format": "json", "content": HOG_NOTEBOOK}
         assert hog.api("PUT", f"contents/{FOLDER}/hog.ipynb", json=content).ok
