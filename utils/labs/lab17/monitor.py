@@ -12,8 +12,12 @@ CAUSES = ("host", "idle core", "nan", "hardware", "new graphs")
 REPORTS = 12
 
 
-def made(rng: random.Random, cause: str) -> Facts:
-    """An incident of 12 reports of 5 seconds; the cause begins in report 5 to 8 and stays."""
+def made(rng: random.Random, cause: str, moment: str) -> Facts:
+    """An incident of 12 reports of 5 seconds; the cause begins in report 5 to 8 and stays.
+
+    moment: what an early report shows and the next one does not: "transient", "pause" or
+    "checkpoint".
+    """
     start, blip = rng.randint(5, 8), rng.randint(1, 3)
     device = rng.uniform(0.008, 0.02)
     busy = rng.uniform(78, 90)
@@ -45,7 +49,7 @@ def made(rng: random.Random, cause: str) -> Facts:
             stats["error_summary"]["hardware"] = rng.randint(1, 3)
         graphs = 2 + (number - start + 1 if cause == "new graphs" and now else 0)
         reports.append(_report(stats, halves, graphs))
-    lures = _blip(rng, reports, blip, cause)
+    lures = _blip(rng, reports, blip, moment)
     return {"reports": reports} | _judgement(reports, cause, start, blip, lures)
 
 
@@ -67,10 +71,9 @@ def _report(stats: dict[str, Any], halves: list[list[float]], graphs: int) -> di
     }
 
 
-def _blip(rng: random.Random, reports: list[dict[str, Any]], at: int, cause: str) -> str:
+def _blip(rng: random.Random, reports: list[dict[str, Any]], at: int, kind: str) -> str:
     """Something that one early report shows and that causes nothing; what it would be taken for."""
     stats = reports[at]["execution_stats"]
-    kind = rng.choice(("transient", "pause", "checkpoint"))
     stats["error_summary"]["transient"] = rng.randint(1, 4)  # corrected errors are in all of them
     if kind == "pause":
         stats["execution_summary"]["completed"] = 0
@@ -113,7 +116,11 @@ def _judgement(
 def monitor_cases(rng: random.Random) -> list[Facts]:
     """Seven incidents, of each cause at least one, in three cases."""
     causes = rng.sample(CAUSES, len(CAUSES))
-    incidents = [made(rng, cause) for cause in (*causes, "idle core", "host")]
+    # Three checkpoints and two runs that wait for their host: one at least is on another run.
+    moments = ["checkpoint"] * 3 + ["pause"] * 2 + ["transient"] * 2
+    rng.shuffle(moments)
+    pairs = zip((*causes, "idle core", "host"), moments, strict=True)
+    incidents = [made(rng, cause, moment) for cause, moment in pairs]
     return [{"incidents": part} for part in (incidents[:2], incidents[2:5], incidents[5:])]
 
 

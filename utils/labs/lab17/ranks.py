@@ -42,7 +42,9 @@ def made(rng: random.Random, cause: str) -> Facts:
     """An incident with 4 to 6 ranks: the cause on one, what follows from it on the others."""
     count = rng.randint(4, 6)
     culprit = rng.randrange(1, count)
-    slow = rng.choice([rank for rank in range(count) if rank != culprit])  # compiled, long ago
+    # Another rank compiled long ago: one before the rank that compiles now.
+    others = [rank for rank in range(count) if rank != culprit]
+    slow = rng.choice(others[:culprit] if cause == "compiling" else others)
     lines: list[list[tuple[int, str, str]]] = [[] for _ in range(count)]
 
     def say(rank: int, second: float, level: str, text: str) -> None:
@@ -57,7 +59,6 @@ def made(rng: random.Random, cause: str) -> Facts:
     say(slow, 160, "INFO", "neuronx-cc: compilation of graph 1 ended")
     at = rng.uniform(1000, 2000)
     say(culprit, at, "INFO" if cause == "compiling" else "ERROR", _LINES[cause])
-    others = [rank for rank in range(count) if rank != culprit]
     if cause == "compiling":
         for rank in others:
             for turn in range(1, rng.randint(2, 4)):

@@ -18,13 +18,15 @@ def made(rng: random.Random, cause: str, variant: int) -> Facts:
     governed = cause == "no queue" or (cause != "no claim" and rng.random() < 0.5)
     team = rng.choice(("research", "search", "vision"))
     namespace = f"hyperpod-ns-{team}" if governed else "default"
-    each = rng.choice((1, 16))
+    # Eight of sixteen are enough, and more as a text: one that is busy asks so.
+    half = cause == "busy" and not variant
+    each = 16 if half else rng.choice((1, 16))
     nodes: list[dict[str, Any]] = [
         {"name": f"node-{n}", "allocatable": {NEURON: str(each), "cpu": "190"}, "used": {}}
         for n in range(rng.randint(2, 4))
     ]
     # Quantities are numbers or texts, as people write them.
-    ask = 16 if each == 16 and rng.random() < 0.5 else each if each == 1 else 8
+    ask = each if each == 1 else 8 if half else rng.choice((8, 16))
     amount: dict[str, Any] = {NEURON: rng.choice((ask, str(ask)))}
     container: dict[str, Any] = {
         "name": "train",
