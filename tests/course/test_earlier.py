@@ -69,7 +69,7 @@ def test_what_is_wrong_is_said_with_lab_and_exercise(cells: list, kind: str, tex
 
 
 def test_an_operator_at_the_begin_of_a_line_is_no_magic() -> None:
-    odd = "\n\ndef told(x):\n    return (\n        'half of %s'\n        % x\n    )\n"
+    odd = "\n\ndef describe(x):\n    return (\n        'half of %s'\n        % x\n    )\n"
     result = of(("imports", "TWO = 2"), ("ex2-code", RIGHT + odd))
     assert result["half"].__globals__["describe"](3) == "half of 3"
     inside = "%timeit 1\nif True:\n    %matplotlib inline\n" + RIGHT
