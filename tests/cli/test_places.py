@@ -71,7 +71,7 @@ def test_the_image_takes_nothing_along_that_git_ignores() -> None:
     folders = {line.strip("/") for line in ignored if line.endswith("/") and "*" not in line}
     caches = {".pytest_cache", ".hypothesis", ".ruff_cache", "notebooks/reports"}  # of developers
     for name in folders - caches:
-        assert name in kept_out or f"**/{name}" in kept_out, name
+        assert name in kept_out or f"**/{name}" in kept_out, f"add {name} to .dockerignore"
 
 
 def test_the_development_container_says_what_its_schema_knows() -> None:
