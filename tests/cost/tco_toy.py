@@ -11,7 +11,6 @@ NOTHING = (
     "discount credits support startup compile_cold compile_warm cold_compiles compile_paid queue"
     " failed_runs failed_share billing_step failures interruptions checkpoint_write restart storage"
     " storage_months storage_price egress egress_price engineers weeks pay operations"
-    " operations_pay"
 ).split()
 ONE = "runs instances scaling starts utilisation checkpoint_every".split()
 CONTEXT = {

@@ -102,7 +102,7 @@ def job_by_hand(given):
         given,
         storage=storage,
         egress=given["egress"] * given["egress_price"],
-        operations=given["operations"] * given["operations_pay"],
+        operations=given["operations"] * given["pay"] / 40,
         engineering=given["engineers"] * given["weeks"] * given["pay"] / given["runs"],
         credits=given["credits"] / given["runs"],
     )
@@ -131,7 +131,7 @@ def service_by_hand(given):
         given,
         storage=given["storage"] * given["storage_price"],
         egress=items * given["egress_per_item"] / 1e6 * given["egress_price"],
-        operations=given["operations"] * given["operations_pay"],
+        operations=given["operations"] * given["pay"] / 40,
         engineering=given["engineers"] * given["weeks"] * given["pay"] / given["months"],
         credits=given["credits"] / given["months"],
     )
@@ -158,7 +158,6 @@ def paid(chance):
         "weeks": some_or_none(chance, 30),
         "pay": chance.uniform(1000, 8000),
         "operations": some_or_none(chance, 80),
-        "operations_pay": chance.uniform(20, 200),
     }
 
 

@@ -14,6 +14,7 @@ from tests.cost.tco_toy import TODAY, entry, given, toy
 from tests.cost.test_tco_independent import random_job, random_service
 from utils import facts
 from utils.cost import tco
+from utils.cost.decision import judgements
 from utils.cost.tco.inputs import parsed
 from utils.cost.tco.scenario import read
 from utils.facts.records import content
@@ -38,7 +39,7 @@ def refused(result: str) -> pytest.RaisesExc:
         ("trainium.peak", "FLOP/h", 3600),
         ("trainium.weeks", "day", 7),
         ("startup", "min", 60),
-        ("billing_step", "day", 1 / 24),
+        ("gpu.billing_step", "day", 1 / 24),
         ("storage", "TB", 1e-3),
         ("storage", "GiB", 1e9 / 2**30),
         ("storage_price", "USD/TB/month", 1e3),
@@ -261,7 +262,7 @@ def test_a_first_result_takes_the_port_and_one_run() -> None:
         )
         later = job.weeks_to_result(option, {f"{option}.weeks": np.array([0.0, 30.0])})
         assert later == pytest.approx([run, 30 + run])
-    assert job.with_values({"runs": 1}).due_weeks == job.due_weeks == 23
+    assert job.with_values({"runs": 1}).due_weeks == job.due_weeks == 24
     with pytest.raises(tco.InputError, match="'service': allowed is 'job'"):
         tco.scenario("chat-service").weeks_to_result("trainium")
 
@@ -283,6 +284,85 @@ def test_prices_of_what_is_not_there_are_refused() -> None:
     assert unpriced
     with refused("figure = 'trn1.32xlarge.price'"):
         tco.quoted("trn1.32xlarge.price")
+
+
+def test_published_rows_span_the_range_and_name_the_chip() -> None:
+    low, high = "training.trn1.gpt3_46b_mfu", "training.trn1.gpt3_175b_mfu"
+    middle = "training.trn1.gpt3_23b_mfu"
+    result = tco.quoted(middle, rows={"Trainium1": [low, middle, high]})
+    assert (result.low, result.value, result.high, result.chip) == (
+        0.277, 0.2965, 0.3314, "Trainium1")  # fmt: skip
+    assert result.at(0.3, tco.FIELDS["mfu"]).chip == "", "what somebody typed was measured nowhere"
+    with refused(f"rows = rows without the figure itself: allowed is {middle} among them"):
+        tco.quoted(middle, rows={"Trainium1": [low, high]})
+    for name in ("lora-13b", "pretrain-70b"):
+        for option, chip in (("trainium", "Trainium1"), ("gpu", "H100")):
+            mfu = tco.scenario(name).inputs_of(option)["mfu"]
+            values = [facts.figure(key).number for key, _ in mfu.rows]
+            assert (mfu.low, mfu.high, mfu.chip) == (min(values), max(values), chip)
+
+
+def test_engineers_have_one_pay() -> None:
+    pays = {item.inputs["pay"] for item in tco.scenarios().values()}
+    assert len(pays) == 1 and pays.pop().source == judgements.JUDGEMENTS["week_pay"].value
+    one = toy(operations=10.0, pay=400.0).cost("a")
+    assert one.lines["operations"] == 100.0
+
+
+def test_other_servers_bring_price_peak_and_step_of_billing() -> None:
+    base = tco.scenario("pretrain-70b")
+    other = base.with_instance("gpu", "p6-b200.48xlarge", "on_demand")
+    old, new = base.options["gpu"], other.options["gpu"]
+    assert (new.context.instance, new.context.purchase, new.context.region) == (
+        "p6-b200.48xlarge", "on_demand", "us-east-1")  # fmt: skip
+    changed = {name for name, item in new.inputs.items() if item != old.inputs[name]}
+    assert changed == {"price", "peak", "billing_step"} and new.inputs["billing_step"].value == 0
+    assert other.options["trainium"] == base.options["trainium"]
+    # A run of a day is bought by the day, one of a month by the week.
+    lora = tco.scenario("lora-13b").with_instance("gpu", "p5.4xlarge", "on_demand")
+    for scenario, step in ((lora, 24), (other, 168)):
+        name = scenario.options["gpu"].context.instance
+        back = scenario.with_instance("gpu", name, "capacity_block")
+        assert back.inputs["gpu.billing_step"].value == step
+    query = tco.to_query(other)
+    assert tco.from_query(query) == other
+    with refused("price = none for trn2.48xlarge, on_demand: allowed is one of capacity_block"):
+        base.with_instance("trainium", "trn2.48xlarge", "on_demand")
+    with refused("Its throughput was measured on this instance alone"):
+        tco.scenario("chat-service").with_instance("gpu", "p5.48xlarge", "on_demand")
+    warned = tco.warned(other, "trainium", "gpu")
+    assert [item.text for item in warned if item.kind == "generation"] == [
+        "the speed of trainium was measured on Trainium1, and the price is that of Trainium2",
+        "the speed of gpu was measured on H100, and the price is that of B200"]  # fmt: skip
+
+
+def test_ways_to_buy_bill_what_they_reserve() -> None:
+    base = tco.scenario("pretrain-70b")
+    by_name = {way.name: way for way in tco.ways(base, "gpu")}
+    demand, block, plan, year, years = by_name.values()
+    # Two runs of six weeks on 64 servers; a year of 8,766 hours.
+    assert (block.hours, block.money) == pytest.approx((129024, 129024 * 41.528))
+    assert (block.up_front, block.bound, block.verdict) == (0.5, 42, "not cheaper")
+    assert (demand.money, demand.up_front) == pytest.approx((demand.hours * 55.04, 0))
+    assert (plan.price, plan.bound, plan.verdict) == (None, 42, "unknown")
+    assert (year.hours, years.hours) == (64 * 8766, 3 * 64 * 8766)
+    assert year.pays_below == pytest.approx(block.money / year.hours)
+    # With 72 % off, 55.04 is 15.41 an hour: above what would pay, so that no rate of AWS's can.
+    assert year.lowest == pytest.approx(15.4112) and year.verdict == "not cheaper"
+    assert {way.name: way.verdict for way in tco.ways(base, "trainium")}[year.name] == "unknown"
+    night = tco.ways(tco.scenario("overnight-batch"), "trainium")
+    assert (night[-1].name, night[-1].price, night[-1].verdict) == (
+        "reserved, term not named", 8.197, "cheaper")  # fmt: skip
+
+
+def test_a_late_week_costs_reserved_servers_and_the_team() -> None:
+    base = tco.scenario("pretrain-70b")
+    team = 3 * base.inputs["pay"].value
+    servers = 64 * 35.7608 * 168 * (1 + base.inputs["support"].value)
+    assert tco.late_week(base, "trainium") == pytest.approx(servers + team)
+    assert tco.late_week(base.with_instance("gpu", "p5.48xlarge", "on_demand"), "gpu") == team
+    with refused("kind = 'service'"):
+        tco.late_week(tco.scenario("chat-service"), "gpu")
 
 
 def test_a_quoted_figure_keeps_its_standing() -> None:
@@ -483,12 +563,16 @@ def test_owned_machines_cost_their_parts() -> None:
     good = {
         "purchase": 876.6 * 1000, "years": 5.0, "power_kw": 10.0, "pue": 1.25,
         "energy_price": 0.1, "upkeep": 0.05, "carbon_kg_per_kwh": 0.4, "residual": 0.5,
+        "interest": 0.08, "space": 146.1, "staff": 8766.0,
     }  # fmt: skip
     result = tco.owned(**good)
     assert result.capital_per_hour == pytest.approx(10.0)
     assert result.upkeep_per_hour == pytest.approx(5.0)
     assert (result.energy_per_hour, result.kwh_per_hour) == pytest.approx((1.25, 12.5))
-    assert result.price == pytest.approx(16.25)
+    # 8 % of three quarters of 876,600 a year; 146.1 for each of 10 kW a month of 730.5 hours.
+    assert result.interest_per_hour == pytest.approx(6.0)
+    assert (result.space_per_hour, result.staff_per_hour) == pytest.approx((2.0, 1.0))
+    assert result.price == pytest.approx(16.25 + 9.0)
     assert result.carbon_kg_per_hour == pytest.approx(5.0)
     for name in good:
         for bad in (-1.0, math.nan, math.inf):

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.cost.tco_toy import toy
 from utils.cost import tco
@@ -28,6 +30,58 @@ def test_draws_stay_within_their_ranges_and_repeat(name: str) -> None:
     for path in drawn:
         assert np.array_equal(drawn[path], again[path])
         assert not np.array_equal(drawn[path], other[path])
+
+
+def test_uniform_draws_are_as_likely_everywhere() -> None:
+    one = toy(a={"price": (9.0, 8.0, 12.0)})
+    drawn = tco.sample(one, 20_000, shape="uniform")["a.price"]
+    assert 8 <= drawn.min() and drawn.max() <= 12 and drawn.mean() == pytest.approx(10, abs=0.03)
+    # Half of the range is below 10, of the triangle two thirds are.
+    result = tco.compare(one, shape="uniform")
+    assert result.probability == pytest.approx(1 / 2, abs=0.02) and "uniform draws" in repr(result)
+    with pytest.raises(tco.InputError, match="'normal': allowed is one of triangular, uniform"):
+        tco.compare(one, shape="normal")
+
+
+@given(
+    st.sampled_from(WORKED),
+    st.dictionaries(st.sampled_from(["mfu", "units_per_second", "price", "weeks", "pay"]),
+                    st.floats(0.2, 5), max_size=3),
+    st.sampled_from(tco.SHAPES),
+    st.floats(0.05, 0.99),
+)  # fmt: skip
+@settings(max_examples=60)
+def test_an_estimate_lies_in_its_own_interval(name, factors, shape, share) -> None:
+    scenario = tco.scenario(name)
+    changes = {
+        path: min(item.value * factors[field], tco.FIELDS[field].most)
+        for path, item in scenario.inputs.items()
+        if (field := path.rpartition(".")[2]) in factors
+    }
+    compared = tco.compare(scenario.with_values(changes), draws=200, shape=shape)
+    for option in (None, compared.a, compared.b):
+        low, high = compared.interval(option, share)
+        values = compared.savings if option is None else compared.totals[option]
+        best = compared.saving if option is None else compared.best[option].total
+        assert low <= best <= high
+        inside = np.mean((low <= values) & (values <= high))
+        assert share - 0.011 <= inside, "it still holds its share of the draws"
+
+
+def test_each_published_row_makes_its_own_comparison() -> None:
+    compared = tco.compare(tco.scenario("pretrain-70b"))
+    rows = tco.by_row(compared, draws=200)
+    assert [row.chip for row in rows] == ["Trainium1"] * 11 + ["H100"] * 10
+    # The best guess is itself a row of either option.
+    assert [row.ratio for row in rows if row.key.endswith("llama31_70b.mfu_with_attention")] == [
+        compared.ratio
+    ]
+    cheaper = {row.key.split(".")[-1] + row.key.split(".")[2]: row.cheaper for row in rows[:11]}
+    assert list(cheaper.values()).count("trainium") == 4, "the verdict turns on the row"
+    for row in (rows[0], rows[10], rows[13]):
+        changed = compared.scenario.with_values({row.path: row.value})
+        assert row.ratio == pytest.approx(tco.compare(changed, draws=2).ratio)
+    assert tco.by_row(tco.compare(tco.scenario("chat-service"), draws=100)) == ()
 
 
 @worked
@@ -199,13 +253,13 @@ def test_of_two_unknowns_each_is_worth_its_part() -> None:
     """
     half = 2.0
     both = {"price": (10.0, 10.0 - half, 10.0 + half)}
-    one = toy(a=both, b=both, operations=(1.0, 0.0, 2.0), operations_pay=(1.0, 0.5, 3.0))
+    one = toy(a=both, b=both, operations=(1.0, 0.0, 2.0), pay=(40.0, 20.0, 120.0))
     result = tco.value_of_measuring(tco.compare(one, draws=40_000))
     assert list(result)[0] == "everything"
     assert result["everything"] == pytest.approx(7 / 15 * half / 2, rel=0.03)
     assert result["a.price"] == pytest.approx(half / 6, rel=0.06)
     assert result["b.price"] == pytest.approx(half / 6, rel=0.06)
-    for path in ("operations", "operations_pay"):
+    for path in ("operations", "pay"):
         assert result[path] < 0.03 * result["everything"], "chance is not knowledge"
 
 

@@ -44,7 +44,7 @@ every_scenario = pytest.mark.parametrize("name", list(scenarios()))
         ("queue", "90 min", 1.5),
         ("storage", "1.5 TB", 1500),
         ("trainium.price", "48 USD/day", 2),
-        ("discount", "-0", 0),
+        ("gpu.discount", "-0", 0),
     ],
 )
 def test_a_value_may_have_separators_and_another_unit(path: str, text: str, value: float) -> None:
@@ -109,15 +109,15 @@ def test_a_link_opens_what_it_was_made_from(name: str) -> None:
     changes = {p: item.value * 0.5 for p, item in base.inputs.items() if "weeks" in p}
     assert changes
     shown = base.with_values(changes)
-    opened, fault = form.opened(form.link(shown))
-    assert fault == ""
+    opened, shape, fault = form.opened(form.link(shown, "uniform"))
+    assert (shape, fault) == ("uniform", "")
     assert opened.inputs == shown.inputs and opened.name == name
-    assert form.opened(form.link(base)) == (base, "")
+    assert form.opened(form.link(base)) == (base, "triangular", "")
 
 
 def test_without_a_link_the_first_scenario_opens() -> None:
     first = next(iter(scenarios().values()))
-    assert form.opened("") == (first, "")
+    assert form.opened("") == (first, "triangular", "")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,19 @@ def test_without_a_link_the_first_scenario_opens() -> None:
         (f"scenario={LORA}&runs=2&runs=3", LORA, "runs = given 2 times"),
         (f"scenario={LORA}&scenario=pretrain-70b", LORA, "scenario = given 2 times"),
         (f"scenario={LORA}&work=1e-308", LORA, "no size beyond 1e-15 and 1e+24"),
-        ("scenario=pretrain-70b&billing_step=1e300", "pretrain-70b", "no size beyond"),
+        ("scenario=pretrain-70b&gpu.billing_step=1e300", "pretrain-70b", "no size beyond"),
+        (
+            "scenario=pretrain-70b&draws=normal",
+            "pretrain-70b",
+            "draws = 'normal': allowed is one of",
+        ),
+        ("scenario=pretrain-70b&gpu.instance=p9", "pretrain-70b", "instance = 'p9'"),
+        ("scenario=pretrain-70b&gpu.purchase=spot", "pretrain-70b", "price = none for p5.48xlarge"),
+        (
+            "scenario=chat-service&gpu.instance=p5.48xlarge",
+            "chat-service",
+            "on this instance alone",
+        ),
         (f"{'a' * 5000}=1", "", "input = 'aaa"),
         ("scenario=<img src=x onerror=alert(1)>", "", "<img"),
     ],
@@ -140,7 +152,8 @@ def test_without_a_link_the_first_scenario_opens() -> None:
 def test_a_bad_link_says_what_is_wrong_and_opens_the_scenario(
     query: str, opens: str, says: str
 ) -> None:
-    shown, fault = form.opened(query)
+    shown, shape, fault = form.opened(query)
+    assert shape == "triangular"
     assert shown == (scenario(opens) if opens else next(iter(scenarios().values())))
     assert says in fault and len(fault) < 400
 
@@ -228,17 +241,18 @@ def test_figures_are_described_in_words(name: str) -> None:
     compared = compare(scenario(name), draws=100)
     swings = tornado(compared.scenario)
     pictures = [
-        *estimates.pictures(compared, swings),
-        *(
-            results.break_even_picture(compared, path)
-            for _, path in results.choices(compared.scenario, swings)[:3]
+        *zip(
+            *(estimates.pictures(compared, swings, narrow) for narrow in (False, True)), strict=True
         ),
+        results.break_even_picture(compared, results.choices(compared.scenario, swings)[0][1]),
     ]
-    for picture in pictures:
-        made = results.figure(picture)
+    for wide, narrow in pictures:
+        made = results.figure(wide, narrow)
         (alt,) = re.findall("<img alt='([^']*)'", made)
-        assert len(alt.split()) > 10
-        assert picture.png.startswith(b"\x89PNG")
+        assert len(alt.split()) > 10 and wide.caption == narrow.caption
+        # PNG, and its width in pixels: on a phone of 400 a figure has 350 to itself.
+        widths = [int.from_bytes(item.png[16:20], "big") for item in (wide, narrow)]
+        assert widths == [700, 350]
 
 
 @every_scenario
@@ -262,13 +276,10 @@ def test_warnings_and_what_to_find_out_are_those_of_the_report(name: str) -> Non
         assert not re.search(r"trainium|\bgpu\b|[a-z]_[a-z]", shown), "a name of the code"
 
 
-def test_a_best_guess_outside_of_its_interval_is_explained() -> None:
-    compared = compare(scenario(LORA), draws=100)
-    words_ = "outside of these draws"
-    assert words_ not in build.answer(compared)
-    lopsided = dataclasses.replace(compared, totals={o: t * (1 + (o == compared.a)) for o, t in
-                                                     compared.totals.items()})  # fmt: skip
-    assert words_ in build.answer(lopsided)
+def test_the_answer_names_the_chip_behind_an_mfu() -> None:
+    words = "that of Trainium on Trainium1 and that of the GPU on H100."
+    assert build.answer(compare(scenario("pretrain-70b"), draws=100)).endswith(words)
+    assert "MFU" not in build.answer(compare(scenario("chat-service"), draws=100))
 
 
 def test_what_a_scenario_says_is_escaped() -> None:
@@ -302,6 +313,41 @@ def test_a_change_is_shown_in_the_headline_and_in_the_link(page: Page) -> None:
     )
 
 
+def test_other_servers_take_their_price_and_peak_and_a_link_holds_them() -> None:
+    page = Page("scenario=pretrain-70b")
+    page.enter("gpu.mfu", "30 %")
+    page.enter("gpu.price", "40")
+    page.machines["gpu"].value = ("p6-b200.48xlarge", "on_demand")
+    assert page.shown.inputs["gpu.price"].value == 113.9328
+    assert page.shown.inputs["gpu.billing_step"].value == 0
+    assert page.shown.inputs["gpu.mfu"].value == 0.3, "what was typed about other things stays"
+    page.draws.value = "uniform"
+    query = "scenario=pretrain-70b&gpu.instance=p6-b200.48xlarge&gpu.purchase=on_demand&gpu.mfu=0.3"
+    assert f"?{html.escape(query + '&draws=uniform')}" in page.link.value
+    other = Page(query + "&draws=uniform")
+    assert other.shown == page.shown and other.headline.value == page.headline.value
+    assert "p6-b200.48xlarge" in other.headline.value and "uniform draws" in other.headline.value
+    other.reset.click()
+    assert other.machines["gpu"].value == ("p5.48xlarge", "capacity_block")
+
+
+def test_every_published_mfu_and_every_way_to_buy_is_on_the_page() -> None:
+    page = Page("scenario=pretrain-70b")
+    assert page.published.value.count("<tr>") == 1 + 11 + 10
+    assert (
+        page.published.value.count("Trainium1") == 11 and page.published.value.count("H100") == 10
+    )
+    assert "4 make Trainium cheaper and 7 the GPU" in page.published.value
+    assert page.buying.value.count("<tr>") == 2 * (1 + 5)
+    assert "Savings Plan, 3 years" in page.buying.value and "not public" in page.buying.value
+    assert "one run takes 36.7 days" in page.buying.value.lower()
+    assert len(page.machines["gpu"].options) == 15 and len(page.machines["trainium"].options) == 6
+    page.choice.value = "chat-service"
+    assert [item[1] for item in page.machines["gpu"].options] == [
+        ("p5en.48xlarge", "on_demand"), ("p5en.48xlarge", "capacity_block")]  # fmt: skip
+    assert "<table" not in page.published.value
+
+
 def test_bad_input_keeps_what_was_there(page: Page) -> None:
     page.boxes["runs"].value = "100"
     shown = page.headline.value, page.link.value, page.shown
@@ -325,7 +371,7 @@ def failures_beyond_the_draws() -> float:
     low, high = 1.0, 1e6
     while high / low > 1.01:
         middle = (low * high) ** 0.5
-        opens = not form.opened(f"scenario=pretrain-70b&failures={middle}")[1]
+        opens = not form.opened(f"scenario=pretrain-70b&failures={middle}")[2]
         low, high = (middle, high) if opens else (low, middle)
     return low
 

@@ -22,7 +22,7 @@ from utils.course.runner import kernel_environment
 
 START_S, WAIT_MS = 30, 30_000
 PHONE = {"width": 360, "height": 740}
-READY = ".tco-drawn:nth-child(7) img"
+READY = ".tco-drawn:nth-child(9) img"
 UNNAMED = """() => [...document.querySelectorAll('main :is(input, select)')]
     .filter(box => !box.labels.length).length"""
 

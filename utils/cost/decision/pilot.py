@@ -34,6 +34,7 @@ WARNED = {
     "date": "same-terms",
     "peak for measured": "measured",
     "throughput of others": "measured",
+    "generation": "measured",
     "vendor claim": "vendor",
 }
 """Kind of a warning of `utils.cost.tco.comparison` -> the check of the benchmark list that it

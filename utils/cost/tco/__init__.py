@@ -8,6 +8,7 @@ with comparing. `job(values)` and `service(values)` are the models themselves. I
 'trainium'
 """
 
+from utils.cost.tco.buying import Way, late_week, ways
 from utils.cost.tco.comparison import Warned, warned
 from utils.cost.tco.cost import LINES, Cost
 from utils.cost.tco.failures import best_interval, expected_hours
@@ -20,17 +21,21 @@ from utils.cost.tco.scenario import (
     Option,
     Scenario,
     from_query,
+    offers,
     scenario,
     scenarios,
     to_query,
 )
 from utils.cost.tco.service import Point, fastest_within, per_million_tokens, service
 from utils.cost.tco.uncertainty import (
+    SHAPES,
     BreakEven,
+    ByRow,
     Comparison,
     Swing,
     break_even,
     break_even_surface,
+    by_row,
     compare,
     sample,
     tornado,
@@ -41,7 +46,9 @@ __all__ = [
     "FIELDS",
     "LINES",
     "NEEDS",
+    "SHAPES",
     "BreakEven",
+    "ByRow",
     "Comparison",
     "Context",
     "Cost",
@@ -54,15 +61,19 @@ __all__ = [
     "Scenario",
     "Swing",
     "Warned",
+    "Way",
     "assumed",
     "best_interval",
     "break_even",
     "break_even_surface",
+    "by_row",
     "compare",
     "expected_hours",
     "fastest_within",
     "from_query",
     "job",
+    "late_week",
+    "offers",
     "owned",
     "per_million_tokens",
     "price_of",
@@ -76,4 +87,5 @@ __all__ = [
     "tornado",
     "value_of_measuring",
     "warned",
+    "ways",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from utils.cost.tco.inputs import Input
 from utils.cost.tco.scenario import Scenario
-from utils.facts import LIMITS
+from utils.facts import LIMITS, figures
 
 SAME = {
     "region": ("is in", "prices and capacity differ between regions"),
@@ -103,6 +103,11 @@ def _throughput(scenario: Scenario, a: str, b: str) -> Iterator[Warned]:
             text = "was claimed by" if given.status == "vendor-claim" else "was measured by"
             yield Warned("throughput of others", f"the throughput of {option} {text} others, on"
                          " other work", (path,))  # fmt: skip
+        instance = scenario.options[option].context.instance
+        priced = figures().get(f"{instance}.accelerator")
+        if given.chip and priced and not str(priced.value).startswith(given.chip):
+            yield Warned("generation", f"the speed of {option} was measured on {given.chip}, and"
+                         f" the price is that of {priced.value}", (path,))  # fmt: skip
         if name == "mfu" and given.value == 1:
             yield Warned("peak for measured", f"{option} is taken at its peak, which nothing"
                          " reaches", (path,))  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.cost.tco.fields import ENERGY
+from utils.cost.tco.fields import ENERGY, PAID_HOURS_PER_WEEK
 
 Number = float | np.ndarray
 
@@ -114,7 +114,7 @@ def with_bills(
     lines |= data | {
         "discount": discount,
         "support": support,
-        "operations": values["operations"] * values["operations_pay"],
+        "operations": values["operations"] * values["pay"] / PAID_HOURS_PER_WEEK,
         "engineering": values["engineers"] * values["weeks"] * values["pay"] / spread_over,
         "credits": -np.minimum(values["credits"] / spread_over, bill),
     }

@@ -15,6 +15,8 @@ from utils.facts.records import content, read_as
 
 HOURS_PER_YEAR = 8766.0
 HOURS_PER_MONTH = HOURS_PER_YEAR / 12
+PAID_HOURS_PER_WEEK = 40.0
+"""Hours of an engineer's week, by which its pay prices an hour of operations."""
 
 
 class InputError(ValueError):
@@ -89,7 +91,7 @@ PEAK = frozenset({"flop_per_unit", "peak", "mfu"})
 
 _PAID = frozenset(
     "price discount credits support startup compile_cold storage storage_price egress_price"
-    " engineers weeks pay operations operations_pay".split()
+    " engineers weeks pay operations".split()
 )
 NEEDS: Mapping[str, frozenset[str]] = {
     "job": _PAID

@@ -3,8 +3,9 @@
 import dataclasses
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from utils.cost.tco.fields import Field, InputError, nearest
@@ -24,7 +25,8 @@ class Input:
 
     value: the best guess, between low and high, which are believed to hold it in nearly all cases.
     unit: of all three. status: one of `KINDS`. source: an address, the key of a figure, or of an
-    assumption nothing. note: why this range.
+    assumption nothing. note: why this range. rows: every published figure that fits, and the chip
+    it was measured on; where there are any, low and high are what they span.
 
     >>> Input(0.35, 0.2, 0.45, "ratio", status="assumption", note="until it is measured").text
     '0.35 ratio (0.2 to 0.45), assumption'
@@ -38,6 +40,7 @@ class Input:
     status: str = "assumption"
     date: datetime.date | None = None
     note: str = ""
+    rows: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("value", "low", "high"):
@@ -59,6 +62,11 @@ class Input:
         """The currency of money, None of anything else."""
         result = _CURRENCY.match(self.unit)
         return result.group() if result else None
+
+    @property
+    def chip(self) -> str:
+        """The chip that the value was measured on; empty if no published row gives it."""
+        return dict(self.rows).get(self.source, "")
 
     @property
     def text(self) -> str:
@@ -132,11 +140,13 @@ def quoted(
     low: float | None = None,
     high: float | None = None,
     note: str = "",
+    rows: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Input:
     """A figure of `utils.facts` as an input.
 
     spread: share of the value that it may lie above or below; `low` and `high`, in the figure's
-    unit, replace either end.
+    unit, replace either end. rows: chip to the keys of every published figure that fits, which
+    span the range.
 
     >>> quoted("trn1.32xlarge.price.on_demand").status
     'primary'
@@ -147,6 +157,12 @@ def quoted(
         raise InputError("figure", repr(key), nearest(key, figures()))
     result = figure(key)
     number = float(result.number)
+    fitting = tuple((row, chip) for chip, keys in rows.items() for row in keys)
+    if fitting:
+        if key not in dict(fitting):
+            raise InputError("rows", "rows without the figure itself", f"{key} among them")
+        values = [figure(row).to(result.unit) for row, _ in fitting]
+        low, high = min(values), max(values)
     return Input(
         value=number,
         low=number * (1 - spread) if low is None else low,
@@ -156,6 +172,7 @@ def quoted(
         status=result.status,
         date=result.date,
         note=note or result.note,
+        rows=fitting,
     )
 
 
@@ -200,7 +217,7 @@ def _parse(entry: Mapping[str, Any], name: str) -> Input:
     if unknown := sorted(set(entry) - known):
         raise InputError(name, ", ".join(unknown), "one of " + ", ".join(sorted(known)))
     if "figure" in entry:
-        given = {k: entry[k] for k in ("spread", "low", "high", "note") if k in entry}
+        given = {k: entry[k] for k in ("spread", "low", "high", "note", "rows") if k in entry}
         return quoted(entry["figure"], **given)
     if not {"value", "unit"} <= entry.keys():
         raise InputError(name, "no value or no unit", "both")

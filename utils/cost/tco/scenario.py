@@ -15,9 +15,10 @@ from urllib.parse import parse_qsl, urlencode
 
 from utils.cost.tco.cost import Cost, Number
 from utils.cost.tco.fields import FIELDS, Field, InputError, field_of, nearest
-from utils.cost.tco.inputs import Input, parsed
+from utils.cost.tco.inputs import Input, parsed, price_of, quoted
 from utils.cost.tco.job import job
 from utils.cost.tco.service import service
+from utils.facts import figure, figures
 from utils.facts.records import content
 
 HOURS_PER_WEEK = 7 * 24
@@ -149,7 +150,7 @@ class Scenario:
 
         >>> pretrain = scenario("pretrain-70b")
         >>> print(f"{pretrain.weeks_to_result('trainium'):.1f} of {pretrain.due_weeks} weeks")
-        16.9 of 23 weeks
+        17.2 of 24 weeks
 
         Raises: InputError, of a service too: it has no end.
         """
@@ -178,6 +179,45 @@ class Scenario:
         }
         shared = {field: changes.get(field, item) for field, item in self.shared.items()}
         return dataclasses.replace(self, shared=shared, options=options)
+
+    def with_instance(self, option: str, instance: str, purchase: str) -> "Scenario":
+        """The same with another instance or another way to buy it, at its published price; MFU and
+        number of servers stay.
+
+        >>> scenario("pretrain-70b").with_instance("gpu", "p6-b200.48xlarge", "on_demand").options[
+        ...     "gpu"].inputs["price"].value
+        113.9328
+
+        Raises: InputError if that has no published price, if the instance's peak in the option's
+            precision is not published, or if the throughput was measured on another instance.
+        """
+        inputs = self.inputs_of(option)
+        was = self.options[option].context
+        if (instance, purchase) == (was.instance, was.purchase):
+            return self
+        new = {"price": price_of(instance, purchase)}
+        if instance != was.instance:
+            if "mfu" not in inputs:
+                raise InputError("instance", instance, was.instance,
+                                 "Its throughput was measured on this instance alone")  # fmt: skip
+            peak = f"{instance}.peak.{was.precision}"
+            if peak not in figures():
+                raise InputError("instance", instance, f"one with a peak in {was.precision}")
+            new["peak"] = quoted(peak)
+        if "billing_step" in inputs:
+            # Beyond 14 days Capacity Blocks are sold in whole weeks; on demand is billed as used.
+            days = self.cost(option, {f"{option}.billing_step": 0.0}).hours / 24
+            long = days > figure("capacity_block.step_change").number
+            new["billing_step"] = (
+                quoted("capacity_block.step_long" if long else "capacity_block.step")
+                if purchase == "capacity_block"
+                else Input(0.0, 0.0, 0.0, "h", note="billed by the second")
+            )
+        region = "us-east-1" if purchase == "on_demand" else was.region
+        context = dataclasses.replace(was, instance=instance, purchase=purchase, region=region)
+        own = {**self.options[option].inputs, **new}
+        options = {**self.options, option: Option(context, own)}
+        return dataclasses.replace(self, options=options)
 
     def in_currency(self, currency: str, rate: float) -> "Scenario":
         """All money in another currency, at `rate` of it for one of this scenario's."""
@@ -243,18 +283,50 @@ def read(name: str, entry: Mapping[str, Any]) -> Scenario:
     return Scenario(name=name, shared=shared, options=options, **plain)
 
 
+def offers(platform: str) -> list[tuple[str, str]]:
+    """(instance, way of buying) of every published price of "trainium" or "gpu", whose peak in
+    BF16 is known.
+
+    >>> len(offers("trainium")), ("p5en.48xlarge", "capacity_block") in offers("gpu")
+    (6, True)
+    """
+    pairs = (key.split(".price.") for key, item in figures().items()
+             if ".price." in key and item.value is not None)  # fmt: skip
+    return [
+        (instance, purchase)
+        for instance, purchase in pairs
+        if f"{instance}.peak.bf16" in figures()
+        and instance.startswith("trn" if platform == "trainium" else "p")
+    ]
+
+
+def unchanged(shown: Scenario) -> Scenario:
+    """The worked scenario of that name on the same instances, bought in the same way."""
+    base = scenario(shown.name)
+    for name, option in shown.options.items():
+        base = base.with_instance(name, option.context.instance, option.context.purchase)
+    return base
+
+
 def to_query(changed: Scenario) -> str:
-    """A link's query that holds a scenario: its name, and every value that differs from the file.
+    """A link's query that holds a scenario: its name, other instances and ways to buy them, and
+    every value that differs from the file.
 
     >>> to_query(scenario("lora-13b").with_values({"runs": 10}))
     'scenario=lora-13b&runs=10'
 
     Raises: InputError if its money is in another currency than the file's: a link holds no rate.
     """
-    base = scenario(changed.name)
+    file = scenario(changed.name)
+    base = file if changed.currency != file.currency else unchanged(changed)
     if changed.currency != base.currency:
         raise InputError("currency", changed.currency, base.currency, "A link holds no rate")
     pairs = [("scenario", changed.name)]
+    for name, option in changed.options.items():
+        was = file.options[name].context
+        if option.context != was:
+            pairs += [(f"{name}.instance", option.context.instance),
+                      (f"{name}.purchase", option.context.purchase)]  # fmt: skip
     for path, item in changed.inputs.items():
         if item.value != base.inputs[path].value:
             pairs.append((path, f"{item.value:.12g}"))
@@ -265,6 +337,10 @@ def from_query(query: str) -> Scenario:
     """The scenario of a link. Raises InputError, on a name or a value that is none."""
     pairs = dict(parse_qsl(query.lstrip("?"), keep_blank_values=True))
     chosen = scenario(pairs.pop("scenario", next(iter(scenarios()))))
+    for name, option in chosen.options.items():
+        instance = pairs.pop(f"{name}.instance", option.context.instance)
+        purchase = pairs.pop(f"{name}.purchase", option.context.purchase)
+        chosen = chosen.with_instance(name, instance, purchase)
     changes = {}
     for path, text in pairs.items():
         field = chosen.field(path)

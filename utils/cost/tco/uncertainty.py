@@ -1,13 +1,14 @@
 """How sure a comparison is: draws from the ranges, what matters, where it flips, what measuring
 is worth.
 
-Each input is drawn from a triangle: never outside its range, most likely at its value; an input
-that several options share is the same for all of them in each draw. Inputs are drawn
-independently, which is itself an assumption. The generator is fixed: a result can be repeated.
+Each input is drawn from its range, by one of `SHAPES`: "triangular", most likely at its value, or
+"uniform", as likely everywhere. An input that several options share is the same for all of them in
+each draw. Inputs are drawn independently, which is itself an assumption. The generator is fixed: a
+result can be repeated.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,18 +16,28 @@ import numpy as np
 from utils.cost.tco.cost import Cost, Number
 from utils.cost.tco.fields import InputError
 from utils.cost.tco.scenario import Scenario
+from utils.facts import figure
 
 DRAWS = 10_000
 POINTS = 1_000
+SHAPES = ("triangular", "uniform")
 
 
-def sample(scenario: Scenario, draws: int = DRAWS, seed: int = 0) -> dict[str, np.ndarray]:
-    """Draws of every input that has a range: path to an array of `draws` values."""
+def sample(
+    scenario: Scenario, draws: int = DRAWS, seed: int = 0, shape: str = "triangular"
+) -> dict[str, np.ndarray]:
+    """Draws of every input that has a range: path to an array of `draws` values. Raises InputError
+    for a shape that is none of `SHAPES`.
+    """
     if draws < 2:
         raise InputError("draws", draws, "2 or more")
+    if shape not in SHAPES:
+        raise InputError("shape", repr(shape), "one of " + ", ".join(SHAPES))
     generator = np.random.default_rng(seed)
     return {
         path: generator.triangular(item.low, item.value, item.high, draws)
+        if shape == "triangular"
+        else generator.uniform(item.low, item.high, draws)
         for path, item in scenario.inputs.items()
         if item.low < item.high
     }
@@ -37,7 +48,7 @@ class Comparison:
     """Option `a` against option `b` of a scenario.
 
     best: option to its cost at the best guesses. drawn: path to draws. totals: option to its cost
-    in each draw, per run or month.
+    in each draw, per run or month. shape: how inputs were drawn, one of `SHAPES`.
     """
 
     scenario: Scenario
@@ -46,6 +57,7 @@ class Comparison:
     best: Mapping[str, Cost]
     drawn: Mapping[str, np.ndarray]
     totals: Mapping[str, np.ndarray]
+    shape: str = "triangular"
 
     @cached_property
     def savings(self) -> np.ndarray:
@@ -68,10 +80,17 @@ class Comparison:
         return float(np.mean(self.totals[self.a] < self.totals[self.b]))
 
     def interval(self, option: str | None = None, share: float = 0.9) -> tuple[float, float]:
-        """The middle `share` of the draws: of an option's cost, or of the saving."""
-        values = self.savings if option is None else self.totals[option]
-        ends = np.quantile(values, [(1 - share) / 2, (1 + share) / 2])
-        return float(ends[0]), float(ends[1])
+        """Ends that hold `share` of the draws, of an option's cost or of the saving, and the
+        estimate at the best guesses: the middle of the draws, moved as far as the estimate asks.
+        """
+        if option is None:
+            values, estimate = self.savings, self.saving
+        else:
+            values, estimate = self.totals[option], float(self.best[option].total)
+        tail = (1 - share) / 2
+        below = np.clip(tail, 1 - share - np.mean(values > estimate), np.mean(values < estimate))
+        low, high = np.quantile(values, np.clip([below, below + share], 0, 1))
+        return min(float(low), estimate), max(float(high), estimate)
 
     @property
     def ratio(self) -> float:
@@ -80,9 +99,15 @@ class Comparison:
 
     def __repr__(self) -> str:
         low, high = self.interval()
+        chips = [
+            f"the MFU of {option} is that of {item.chip}"
+            for option in (self.a, self.b)
+            if (item := self.scenario.inputs_of(option).get("mfu")) and item.chip
+        ]
         return (
             f"{self.a} costs {self.ratio:.2f} times what {self.b} costs, in nine draws of ten"
             f" {1 - high:.2f} to {1 - low:.2f}; it is cheaper in {self.probability:.0%} of them"
+            f" ({self.shape} draws)" + "".join(f"; {text}" for text in chips)
         )
 
 
@@ -92,16 +117,51 @@ def compare(
     b: str | None = None,
     draws: int = DRAWS,
     seed: int = 0,
+    shape: str = "triangular",
 ) -> Comparison:
     """Compare two options, the first two if none are named."""
     a, b = _pair(scenario, a, b)
-    drawn = sample(scenario, draws, seed)
+    drawn = sample(scenario, draws, seed, shape)
     totals = {
         option: np.broadcast_to(scenario.cost(option, drawn).total, (draws,)) for option in (a, b)
     }
     best = {option: scenario.cost(option) for option in (a, b)}
     _check_divisor(b, totals[b])
-    return Comparison(scenario, a, b, best, drawn, totals)
+    return Comparison(scenario, a, b, best, drawn, totals, shape)
+
+
+@dataclass(frozen=True)
+class ByRow:
+    """A comparison with one published figure in place of the best guess, everything else as it is.
+
+    path: the input. key, chip, value: the figure, what it was measured on, and its number. ratio:
+    cost of `a` over that of `b`. probability: share of draws in which `a` is cheaper, this input
+    held. cheaper: the cheaper option.
+    """
+
+    path: str
+    key: str
+    chip: str
+    value: float
+    ratio: float
+    probability: float
+    cheaper: str
+
+
+def by_row(compared: Comparison, draws: int = 2_000) -> tuple[ByRow, ...]:
+    """What each published figure that fits an input of either option makes of the comparison."""
+    scenario, results = compared.scenario, []
+    for path, item in scenario.inputs.items():
+        for key, chip in item.rows:
+            value = figure(key).to(item.unit)
+            held = replace(item, value=value, low=value, high=value, rows=())
+            one = compare(
+                scenario.with_inputs({path: held}), compared.a, compared.b, draws,
+                shape=compared.shape,
+            )  # fmt: skip
+            cheaper = one.a if one.saving > 0 else one.b
+            results.append(ByRow(path, key, chip, value, one.ratio, one.probability, cheaper))
+    return tuple(results)
 
 
 @dataclass(frozen=True)

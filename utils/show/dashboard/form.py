@@ -5,15 +5,25 @@ what a visitor types as a value.
 import re
 from collections import Counter
 from collections.abc import Mapping
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from utils.cost.tco.fields import FIELDS, GROUPS, Field, InputError
-from utils.cost.tco.inputs import Input
-from utils.cost.tco.scenario import Scenario, field_name, from_query, scenario, scenarios, to_query
+from utils.cost.tco.inputs import Input, price_of
+from utils.cost.tco.scenario import (
+    Scenario,
+    field_name,
+    from_query,
+    offers,
+    scenario,
+    scenarios,
+    to_query,
+    unchanged,
+)
+from utils.cost.tco.uncertainty import SHAPES
 from utils.show.dashboard.parts import part
 from utils.show.report.estimates import given
+from utils.show.report.wording import PURCHASES, large, plural, shortened
 from utils.show.report.wording import label as option_label
-from utils.show.report.wording import large, plural, shortened
 
 TITLES: Mapping[str, str] = {"people": "Engineering and operations"}
 LEAST, MOST = 1e-15, 1e24
@@ -55,7 +65,7 @@ def detail(shown: Scenario, path: str) -> str:
     if item.low < item.high:
         parts.append(f"range {large(item.low, 4)} to {large(item.high, 4)}")
     parts.append("allowed " + field.allowed.rpartition(" (")[0])
-    changed = item.value != scenario(shown.name).inputs[path].value
+    changed = item.value != unchanged(shown).inputs[path].value
     known = given(shown, path, item)
     text, note = " \N{MIDDLE DOT} ".join(parts), item.source or item.note
     return part("detail", text, changed, item.status, known.page, known.address, note, item.date)
@@ -96,13 +106,29 @@ def _sane(shown: Scenario, path: str, value: float) -> float:
 
 
 def changes_of(shown: Scenario) -> dict[str, float]:
-    """The values that differ from the worked scenario of the same name."""
-    base = scenario(shown.name).inputs
+    """The values that differ from the worked scenario of the same name and instances."""
+    base = unchanged(shown).inputs
     return {p: item.value for p, item in shown.inputs.items() if item.value != base[p].value}
 
 
-def opened(query: str) -> tuple[Scenario, str]:
-    """The scenario that a link holds, and what is wrong with the link, if anything.
+def machines(shown: Scenario, option: str) -> list[tuple[str, tuple[str, str]]]:
+    """(words, (instance, way of buying)) of every published price that an option may take: of all
+    instances where its speed is a share of the peak, else of its own.
+    """
+    context = shown.options[option].context
+    own = (context.instance, context.purchase)
+    share = "mfu" in shown.inputs_of(option)
+    pairs = [it for it in offers(context.platform) if share or it[0] == context.instance]
+    results = [
+        (f"{where}, {PURCHASES[how]}, USD {price_of(where, how).value:,.2f} an hour", (where, how))
+        for where, how in pairs
+    ]
+    return results if own in pairs else [(f"{own[0]}, {own[1]}", own), *results]
+
+
+def opened(query: str) -> tuple[Scenario, str, str]:
+    """The scenario that a link holds, how draws are made, and what is wrong with the link, if
+    anything.
 
     A link with a fault opens the scenario that it names, or the first one, without its changes.
     """
@@ -110,14 +136,18 @@ def opened(query: str) -> tuple[Scenario, str]:
         for name, many in Counter(name for name, _ in parse_qsl(query.lstrip("?"))).items():
             if many > 1:
                 raise InputError(shortened(name, 40), f"given {many} times", "once")
-        shown = from_query(query)
+        pairs = parse_qsl(query.lstrip("?"), keep_blank_values=True)
+        shape = dict(pairs).get("draws", SHAPES[0])
+        if shape not in SHAPES:
+            raise InputError("draws", repr(shortened(shape, 40)), "one of " + ", ".join(SHAPES))
+        shown = from_query(urlencode([pair for pair in pairs if pair[0] != "draws"]))
         for path, value in changes_of(shown).items():
             _sane(shown, path, value)
-        return shown, ""
+        return shown, shape, ""
     except InputError as error:
         result = re.search(r"(?:^|[?&])scenario=([\w-]+)", query)
         name = result[1] if result and result[1] in scenarios() else next(iter(scenarios()))
-        return scenario(name), refused(error)
+        return scenario(name), SHAPES[0], refused(error)
 
 
 def refused(error: InputError) -> str:
@@ -125,13 +155,13 @@ def refused(error: InputError) -> str:
     return f"The link cannot be used as it is: {shortened(str(error), LONGEST_FAULT)}."
 
 
-def link(shown: Scenario) -> str:
+def link(shown: Scenario, shape: str = SHAPES[0]) -> str:
     """The query of a link to what is shown.
 
-    >>> link(scenario("lora-13b"))
-    'scenario=lora-13b'
+    >>> link(scenario("lora-13b")), link(scenario("lora-13b"), "uniform")
+    ('scenario=lora-13b', 'scenario=lora-13b&draws=uniform')
     """
-    return to_query(shown)
+    return to_query(shown) + (f"&draws={shape}" if shape != SHAPES[0] else "")
 
 
 def number(value: float) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 
 from utils.cost.tco.comparison import warned
 from utils.cost.tco.fields import InputError
-from utils.cost.tco.scenario import Scenario, scenario, scenarios
+from utils.cost.tco.scenario import Scenario, scenarios, unchanged
 from utils.cost.tco.uncertainty import compare, tornado
 from utils.show.dashboard import export, form, results
 from utils.show.dashboard.parts import part
 from utils.show.report.estimates import pictures
+from utils.show.report.wording import label
 
 INTRODUCTION = (
     "<h1>What would it cost?</h1><p>The same work on Trainium and on a GPU: what it costs, how sure"
@@ -33,9 +34,10 @@ class Page:
         import ipywidgets  # late: slow to load
 
         self._widgets = ipywidgets
-        shown, fault = form.opened(query)
+        shown, self.shape, fault = form.opened(query)
         self.boxes: dict[str, Any] = {}
         self.details: dict[str, Any] = {}
+        self.machines: dict[str, Any] = {}
         self._quiet, self._built = False, ""
         # Our style sheet lays out; widgets would otherwise have hundreds of their own layouts.
         self._layout = ipywidgets.Layout()
@@ -44,24 +46,36 @@ class Page:
 
         options = [(item.title, name) for name, item in scenarios().items()]
         self.choice = ipywidgets.Dropdown(options=options, value=shown.name, description="Scenario")
+        self.draws = ipywidgets.Dropdown(
+            options=[("triangular: most often near the best guess", "triangular"),
+                     ("uniform: anywhere in the range alike", "uniform")],
+            value=self.shape, description="Draws from the ranges",
+        )  # fmt: skip
+        self.choices = self._box("machines")
         self.about, self.notice = self._html("about"), self._html("notice")
         self.reset = self._button("Back to the scenario's own values", "quiet")
         self.inputs = self._box("groups")
         self.headline, self.warnings = self._html("headline"), self._html("warnings")
         self.to_find_out = self._html("warnings")
+        self.published, self.buying = self._html("published"), self._html("warnings")
         self.link, self.file = self._html("link"), self._html("file")
         self.csv = self._button("Save as CSV", "save")
         self.pdf = self._button("Save as PDF", "save")
         self.figures = {name: self._html("figure") for name in ("waterfall", "tornado", "even")}
         self.along = ipywidgets.Dropdown(description="as this input changes", options=[("", "")])
 
-        left = self._box("inputs", self.choice, self.about, self.notice, self.reset, self.inputs)
+        left = self._box(
+            "inputs", self.choice, self.about, self.choices, self.draws, self.notice, self.reset,
+            self.inputs,
+        )  # fmt: skip
         taken = self._box("taken", self.link, self.csv, self.pdf, self.file)
         drawn = self.figures
         right = self._box(
             "results",
             self.headline,
             taken,
+            self.published,
+            self.buying,
             self.to_find_out,
             self.warnings,
             self._with_title("Where the money goes", drawn["waterfall"]),
@@ -79,6 +93,7 @@ class Page:
             self._open(scenarios()[shown.name])
         self.notice.value = part("alert", fault) if fault else ""
         self.choice.observe(lambda change: self._choose(change["new"]), "value")
+        self.draws.observe(lambda change: self._draw_from(change["new"]), "value")
         self.along.observe(lambda change: self._draw_break_even(), "value")
         self.reset.on_click(lambda _: self._open(scenarios()[self.shown.name]))
         self.csv.on_click(lambda _: self._save("csv"))
@@ -88,7 +103,7 @@ class Page:
         """Take what was typed for an input; returns what is wrong with it, and then keeps all."""
         try:
             changes = form.changes_of(self.shown) | {path: form.typed(self.shown, path, text)}
-            self._show(scenario(self.shown.name).with_values(changes))
+            self._show(unchanged(self.shown).with_values(changes))
         except InputError as error:
             self._fill(path, str(error))
             return str(error)
@@ -101,6 +116,11 @@ class Page:
         self._show(shown)
         if self._built != shown.name:
             self._build(shown)
+        self._quiet = True
+        for option, menu in self.machines.items():
+            context = shown.options[option].context
+            menu.value = (context.instance, context.purchase)
+        self._quiet = False
         for path in shown.inputs:
             self._fill(path)
 
@@ -115,8 +135,34 @@ class Page:
         self.inputs.children = [
             self._group(title, fields) for title, fields in form.sections(shown).items()
         ]
+        old = (*old, *self.choices.children)
+        self.machines = {option: self._machine(shown, option) for option in shown.options}
+        self.choices.children = list(self.machines.values())
         for item in old:
             _close(item)
+
+    def _machine(self, shown: Scenario, option: str) -> Any:
+        """The menu of an option's instances and ways to buy them."""
+        menu = self._widgets.Dropdown(
+            options=form.machines(shown, option), description=f"Servers of {label(option, True)}"
+        )
+        menu.observe(lambda change: self._buy(option, change["new"]), "value")
+        return menu
+
+    def _buy(self, option: str, offer: tuple[str, str]) -> None:
+        """Other servers, with the changes of the visitor that are not about them."""
+        if self._quiet:
+            return
+        kept = {
+            path: value
+            for path, value in form.changes_of(self.shown).items()
+            if path not in (f"{option}.price", f"{option}.peak", f"{option}.billing_step")
+        }
+        self._open(unchanged(self.shown).with_instance(option, *offer).with_values(kept))
+
+    def _draw_from(self, shape: str) -> None:
+        self.shape = shape
+        self._show(self.shown)
 
     def _group(self, title: str, fields: dict[Any, list[str]]) -> Any:
         cells = [self._html("group-title", f"<h2><button type='button'>{title}</button></h2>")]
@@ -155,19 +201,22 @@ class Page:
 
     def _show(self, shown: Scenario) -> None:
         """Compute, then show; if it cannot be computed, nothing changes. Raises InputError."""
-        compared = compare(shown)
+        compared = compare(shown, shape=self.shape)
         swings = tornado(shown)
         result = warned(shown, compared.a, compared.b)
         self.shown, self.compared, self.warned = shown, compared, result
         self.headline.value = results.headline(compared)
-        self.link.value = part("link", form.link(shown))
+        self.link.value = part("link", form.link(shown, self.shape))
+        self.published.value = results.published(compared)
+        self.buying.value = results.buying(compared)
         self.to_find_out.value = results.to_find_out(compared)
         self.warnings.value = results.warnings(result, compared)
-        fall, *others = pictures(compared, swings)
-        self._draw("waterfall", fall)
+        both = zip(pictures(compared, swings), pictures(compared, swings, True), strict=True)
+        fall, *others = both
+        self._draw("waterfall", *fall)
         self.figures["tornado"].value = "<p>No input has a range: nothing moves the saving.</p>"
         for picture in others:
-            self._draw("tornado", picture)
+            self._draw("tornado", *picture)
         self._offer(results.choices(shown, swings))
         self._draw_break_even()
 
@@ -185,14 +234,14 @@ class Page:
         if self._quiet:
             return
         try:
-            self._draw("even", results.break_even_picture(self.compared, self.along.value))
+            self._draw("even", *results.break_even_picture(self.compared, self.along.value))
         except InputError as error:
             # It is looked for far outside of the range too, where some runs never end.
             words = html.escape(f"It cannot be looked for: {error}.")
             self.figures["even"].value = f"<p>{words}</p>"
 
-    def _draw(self, name: str, picture: Any) -> None:
-        self.figures[name].value = results.figure(picture)
+    def _draw(self, name: str, wide: Any, narrow: Any) -> None:
+        self.figures[name].value = results.figure(wide, narrow)
 
     def _save(self, kind: str) -> None:
         # Emptied first, because the page's script follows a link that is new: twice the same, too.

@@ -9,11 +9,12 @@ import numpy as np
 from utils.cost.tco.comparison import Warned
 from utils.cost.tco.scenario import Scenario, field_name
 from utils.cost.tco.uncertainty import BreakEven, Comparison, Swing, break_even
+from utils.facts import figure as figure_of
 from utils.show.dashboard.parts import part
 from utils.show.draw import Picture
 from utils.show.draw import costs as draw
+from utils.show.report import estimates
 from utils.show.report.build import answer, cautions, verdict_of
-from utils.show.report.estimates import measure
 from utils.show.report.wording import (
     PER,
     PURCHASES,
@@ -26,9 +27,11 @@ from utils.show.report.wording import (
     percent,
     plural,
     quantity,
+    rounded,
 )
 
 CURVE_POINTS = 80
+PUBLISHED = "Every published MFU that fits"
 
 
 @dataclass(frozen=True)
@@ -47,22 +50,33 @@ def headline(compared: Comparison) -> str:
     cards = []
     for option in (compared.a, compared.b):
         cost, context = compared.best[option], scenario.options[option].context
+        inputs = scenario.inputs_of(option)
+        days = [f"one run takes {rounded(float(cost.hours) / 24)} days"]
+        mfu = inputs.get("mfu", inputs["price"])
         low, high = compared.interval(option)
         between = f"{money(low, scenario.currency)} to {large(high)}"
         per_million = money(float(cost.per_million), scenario.currency)
         cards.append(
             Card(
                 label(option),
-                f"{context.instance}, {PURCHASES.get(context.purchase, context.purchase)}",
+                ", ".join(filter(None, (
+                    context.instance, PURCHASES.get(context.purchase, context.purchase),
+                    mfu.chip and f"MFU of {mfu.chip}",
+                ))),
                 money(float(cost.total), scenario.currency),
                 (
                     f"a {PER[scenario.kind]}; {between} in nine draws of ten",
                     f"{per_million} per million {plural(scenario.unit)}",
+                    *(days if scenario.kind == "job" else ()),
                 ),
             )
-        )
+        )  # fmt: skip
     low, high = compared.interval()
-    draws = f"of {len(compared.savings):,} draws; each takes every input anywhere in its range"
+    likely = {"triangular": "most often near its best guess", "uniform": "anywhere alike"}
+    draws = (
+        f"of {len(compared.savings):,} {compared.shape} draws; each takes every input from its"
+        f" range, {likely[compared.shape]}"
+    )
     cards += [
         Card(
             f"{label(compared.a)} costs",
@@ -82,7 +96,7 @@ def headline(compared: Comparison) -> str:
 
 def to_find_out(compared: Comparison) -> str:
     """What is worth knowing better before choosing, dearest first."""
-    return part("sentences", "What to find out next", measure(compared))
+    return part("sentences", "What to find out next", estimates.measure(compared))
 
 
 def warnings(result: Sequence[Warned], compared: Comparison) -> str:
@@ -92,10 +106,40 @@ def warnings(result: Sequence[Warned], compared: Comparison) -> str:
     return part("sentences", "Before you rely on it", text)
 
 
-def figure(picture: Picture) -> str:
-    """A figure with its description, for every reader."""
-    data = base64.b64encode(picture.png).decode("ascii")
-    return part("figure", picture.caption, data)
+def published(compared: Comparison) -> str:
+    """Every published MFU that fits, and what it makes of the verdict."""
+    table = estimates.published(compared)
+    if table is None:
+        return part("sentences", PUBLISHED, ("No input of this scenario is a share of the peak.",))
+    words = []
+    for option in (compared.a, compared.b):
+        cheaper = [row[-1] for row in table.rows if row[0] == label(option)]
+        first, second = (label(it, article=True) for it in (compared.a, compared.b))
+        words.append(
+            f"Of {len(cheaper)} published for {label(option, article=True)}, put in place of the"
+            f" best guess, {cheaper.count(first)} make {first} cheaper and"
+            f" {cheaper.count(second)} {second}."
+        )
+    return part("sentences", PUBLISHED, words) + part("table", "The list", table)
+
+
+def buying(compared: Comparison) -> str:
+    """Time to the result, the cost of a late start, and the ways to buy for either option."""
+    title = "When, how to buy, and for how long"
+    tables = [part("table", "", estimates.buying(compared, o)) for o in (compared.a, compared.b)]
+    terms = (
+        "A Capacity Block and a training plan are paid up front and cannot be cancelled. A Savings"
+        " Plan is an hourly amount for one or three years, whether servers run or not: AWS names a"
+        f" largest saving of {percent(figure_of('savings_plan.most_saved').number)}, but a rate for"
+        " these servers was not found, so the table says from which rate on it would pay."
+    )
+    return part("sentences", title, (*estimates.time(compared), terms)) + "".join(tables)
+
+
+def figure(picture: Picture, narrow: Picture) -> str:
+    """A figure with its description, for every reader; `narrow` is for a phone."""
+    data = [base64.b64encode(item.png).decode("ascii") for item in (picture, narrow)]
+    return part("figure", picture.caption, *data)
 
 
 def _size(path: str) -> float:
@@ -107,8 +151,10 @@ def _per_cent(path: str) -> str:
     return ", %" if field_name(path) in SHARES else ""
 
 
-def break_even_picture(compared: Comparison, path: str) -> Picture:
-    """The cost of both options as one input changes, and where they cross. Raises InputError."""
+def break_even_picture(compared: Comparison, path: str) -> tuple[Picture, Picture]:
+    """The cost of both options as one input changes, and where they cross: for a desk, and for a
+    phone. Raises InputError.
+    """
     scenario, options = compared.scenario, (compared.a, compared.b)
     result = break_even(scenario, path, *options)
     now = scenario.inputs[path].value
@@ -135,7 +181,12 @@ def break_even_picture(compared: Comparison, path: str) -> Picture:
     per = f"{scenario.currency} a {PER[scenario.kind]}"
     size = _size(path)
     crossings = [value * size for value in result.values]
-    return draw.break_even(list(x * size), curves, crossings, now * size, x_label, per, caption)
+    wide, narrow = (
+        draw.break_even(list(x * size), curves, crossings, now * size, x_label, per, caption,
+                        narrow=narrow)
+        for narrow in (False, True)
+    )  # fmt: skip
+    return wide, narrow
 
 
 def _around(now: float, result: BreakEven) -> np.ndarray:

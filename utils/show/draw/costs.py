@@ -6,6 +6,7 @@ in a colour alone.
 """
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from utils.cost.tco import Cost, Swing
 
 SMALL = 0.01
+NARROW = 3.5
+"""Inches of a figure that a phone shows at its own size."""
 _REST = "all others"
 _DEARER, _CHEAPER = "#F4D3AE", "#CDE3F1"
 """Tints of orange and blue, which colour-blind readers can tell apart; borders say the same."""
@@ -26,7 +29,11 @@ _CLEAR = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
 
 
 def waterfall(
-    costs: Mapping[str, "Cost"], xlabel: str, caption: str, small: float = SMALL
+    costs: Mapping[str, "Cost"],
+    xlabel: str,
+    caption: str,
+    small: float = SMALL,
+    narrow: bool = False,
 ) -> Picture:
     """One panel per option: each line of its cost from where the line above ended, the total last.
 
@@ -35,10 +42,13 @@ def waterfall(
         xlabel: the money and what it is per.
         small: a line below this share of the dearest total in every option is drawn with "all
             others".
+        narrow: for a phone, with one panel below the other.
     """
     names, rows = shown_lines(costs, small)
-    figure = new_figure(7, 0.27 * (len(names) + 1) + 0.9)
-    panels = figure.subplots(1, len(costs), sharex=True, sharey=True, squeeze=False)[0]
+    height = 0.27 * (len(names) + 1) + 0.9
+    figure = new_figure(NARROW, height * len(costs)) if narrow else new_figure(7, height)
+    shape = (len(costs), 1) if narrow else (1, len(costs))
+    panels = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False).ravel()
     top = max(float(cost.total) for cost in costs.values())
     for axes, (option, values) in zip(panels, rows.items(), strict=True):
         end = 0.0
@@ -85,33 +95,46 @@ def shown_lines(
 
 
 def tornado(
-    swings: Sequence["Swing"], saving: float, labels: Sequence[str], xlabel: str, caption: str
+    swings: Sequence["Swing"],
+    saving: float,
+    labels: Sequence[str],
+    xlabel: str,
+    caption: str,
+    narrow: bool = False,
 ) -> Picture:
     """The saving at the low and at the high end of single inputs, widest first.
 
     Args:
         swings: those to show. saving: at the best guesses, where the bars part.
         labels: name and unit of each; the ends of its range stand at the ends of its bar.
+        narrow: for a phone, with each label above its bar.
     """
     from matplotlib.patches import Patch
 
-    figure = new_figure(7, 0.34 * len(swings) + 1.1)
+    height = 0.34 * len(swings) + 1.1
+    figure = new_figure(NARROW, 2 * height) if narrow else new_figure(7, height)
     axes = figure.subplots()
     looks = {"low end": (COLORS[0], HATCHES[0]), "high end": (COLORS[1], HATCHES[1])}
     for row, swing in enumerate(swings):
         both = zip((swing.at_low, swing.at_high), looks.values(), strict=True)
         # The longer bar first: where both ends are on one side, the shorter lies on it.
         for end, (color, hatch) in sorted(both, key=lambda end: -abs(end[0] - saving)):
-            axes.barh(row, 100 * (end - saving), left=100 * saving, height=0.62, color=color,
-                      hatch=hatch, edgecolor="white")  # fmt: skip
+            axes.barh(row, 100 * (end - saving), left=100 * saving, height=0.4 if narrow else 0.62,
+                      color=color, hatch=hatch, edgecolor="white")  # fmt: skip
         _label_ends(axes, row, swing, saving)
     axes.axvline(100 * saving, color="0.25", linewidth=1)
     ends = [100 * end for item in swings for end in (item.at_low, item.at_high)]
     if min(ends, default=0) < 0 < max(ends, default=0):
         axes.axvline(0, color="0.25", linewidth=1, linestyle=":")
-    axes.set_yticks(range(len(swings)), labels, fontsize=9)
+    axes.set_yticks(range(len(swings)), [] if narrow else labels, fontsize=9)
     axes.invert_yaxis()
-    axes.margins(x=0.14)
+    axes.margins(x=0.2 if narrow else 0.14)
+    if narrow:
+        xlabel = fill(xlabel, 46)
+        for row, label in enumerate(labels):
+            axes.text(0, row - 0.24, label, fontsize=8, va="bottom", zorder=6, bbox=_CLEAR,
+                      transform=axes.get_yaxis_transform())  # fmt: skip
+        axes.set_ylim(len(swings) - 0.6, -0.8)
     axes.set_xlabel(xlabel, fontsize=9)
     patches = [
         Patch(facecolor=color, hatch=hatch, edgecolor="white", label=name)
@@ -143,6 +166,7 @@ def break_even(
     ylabel: str,
     caption: str,
     believed: tuple[float, float] | None = None,
+    narrow: bool = False,
 ) -> Picture:
     """The cost of each option as one input changes, where they cross, and where the input is now.
 
@@ -152,9 +176,9 @@ def break_even(
         curves: option to its cost at each of them, or to the one cost that it has everywhere; or
             the saving alone, which may be negative.
         crossings: values at which two options cost the same.
-        believed: the range in which the input is believed to lie, shaded.
+        believed: the range in which the input is believed to lie, shaded. narrow: for a phone.
     """
-    figure = new_figure(7, 3)
+    figure = new_figure(NARROW if narrow else 7, 3)
     axes = figure.subplots()
     every = max(1, len(x) // 8)
     rows = {option: np.broadcast_to(costs, len(x)) for option, costs in curves.items()}
@@ -174,9 +198,10 @@ def break_even(
     else:
         axes.set_ylim(0, None)
     axes.yaxis.set_major_formatter(lambda value, _: short(value))
-    axes.set_xlabel(xlabel, fontsize=9)
+    axes.set_xlabel(fill(xlabel, 46) if narrow else xlabel, fontsize=9)
     axes.set_ylabel(ylabel, fontsize=9)
-    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=5)
+    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1),
+                ncols=2 if narrow else 5)  # fmt: skip
     axes.spines[["top", "right"]].set_visible(False)
     return finished(figure, caption, diagram=True)
 

@@ -94,9 +94,9 @@ def report(
         given=tuple(sorted(given, key=lambda item: not item.shared)),
         method="All costs are estimates of a model: neither offers nor measurements. Each input"
         " has a best guess and a range that is believed to hold it in nearly all cases. Intervals"
-        f" and probabilities come from {draws:,} draws from triangular distributions over these"
-        " ranges, each input independent of the others. What the model leaves out is in none of"
-        " them.",
+        f" and probabilities come from {draws:,} draws from {compared.shape} distributions over"
+        " these ranges, each input independent of the others. What the model leaves out is in none"
+        " of them.",
         figures=estimates.pictures(compared, swings),
     )
 
@@ -132,20 +132,19 @@ def answer(compared: Comparison) -> str:
     text = (
         f"{first} costs an estimated {saving} {than} {second} ({amounts[0]} against {amounts[1]} a"
         f" {PER[scenario.kind]}); nine draws of ten from the believed ranges lie between {low} and"
-        f" {high}, and {first} is cheaper in {cheaper} of them.{outside(compared)}"
+        f" {high}, and {first} is cheaper in {cheaper} of them{behind(compared)}."
     )
     return text[0].upper() + text[1:]
 
 
-def outside(compared: Comparison) -> str:
-    """Why the saving at the best guesses lies outside of its own interval; empty if it does not."""
-    low, high = compared.interval()
-    if low <= compared.saving <= high:
-        return ""
-    return (
-        " The best guesses give a saving outside of these draws, because the ranges of many inputs"
-        " reach further to one side of the best guess than to the other."
-    )
+def behind(compared: Comparison) -> str:
+    """The chips on which the MFU of either option was measured, if any is known."""
+    known = [
+        f"that of {label(option, article=True)} on {item.chip}"
+        for option in (compared.a, compared.b)
+        if (item := compared.scenario.inputs_of(option).get("mfu")) and item.chip
+    ]
+    return f"; the MFU was measured by others, {' and '.join(known)}" if known else ""
 
 
 def cautions(result: Sequence[Warned], a: str, b: str) -> tuple[str, ...]:

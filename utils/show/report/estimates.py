@@ -2,11 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 
+from utils.cost.tco.buying import late_week, ways
 from utils.cost.tco.cost import LINES, Number
 from utils.cost.tco.fields import HOURS_PER_MONTH
 from utils.cost.tco.inputs import Input
 from utils.cost.tco.scenario import Scenario
-from utils.cost.tco.uncertainty import BreakEven, Comparison, Swing, break_even, value_of_measuring
+from utils.cost.tco.uncertainty import (
+    BreakEven,
+    Comparison,
+    Swing,
+    break_even,
+    by_row,
+    value_of_measuring,
+)
 from utils.facts import figure, figures
 from utils.show.draw.costs import tornado, waterfall
 from utils.show.draw.picture import Picture
@@ -21,8 +29,10 @@ from utils.show.report.wording import (
     large,
     money,
     named,
+    percent,
     plural,
     quantity,
+    rounded,
     shortened,
 )
 
@@ -135,6 +145,79 @@ def _crossing(scenario: Scenario, result: BreakEven) -> str:
     return f"{about}: both cost the same at {', '.join(at[:3])}{more}."
 
 
+def published(compared: Comparison) -> Table | None:
+    """What every published MFU that fits makes of the comparison; None if no input has any."""
+    rows = [
+        (
+            label(row.path.rpartition(".")[0]),
+            f"{row.chip}: {figure(row.key).note}",
+            f"{100 * row.value:.1f} %",
+            f"{row.ratio:.2f}",
+            percent(row.probability),
+            label(row.cheaper, article=True),
+        )
+        for row in by_row(compared)
+    ]
+    if not rows:
+        return None
+    first, second = label(compared.a), label(compared.b, article=True)
+    return Table(
+        f"Each published MFU in place of the best guess: cost of {first} over that of {second}",
+        ("Of", "Measured on", "MFU", "Ratio", f"{first} cheaper in", "Costs less"),
+        tuple(rows),
+    )
+
+
+def buying(compared: Comparison, option: str) -> Table:
+    """The ways to buy the servers of an option: what is paid, when, and for how long."""
+    scenario, rows = compared.scenario, []
+    for way in ways(scenario, option):
+        bound = f"{large(way.bound)} days" if way.bound else "no"
+        start = {None: "your choice", 0.0: "nothing"}.get(way.up_front)
+        if way.money is not None and way.up_front:
+            start = money(way.up_front * way.money, scenario.currency)
+        price = "not public" if way.price is None else f"{way.price:,.2f}"
+        below = (
+            "" if way.price is not None else f", needs less than {rounded(way.pays_below)} an hour"
+        )
+        rows.append(
+            (
+                way.name,
+                price,
+                large(way.hours),
+                "?" if way.money is None else money(way.money, scenario.currency),
+                start or "its fee",
+                bound,
+                way.verdict + below,
+            )
+        )
+    return Table(
+        f"Servers of {label(option, True)} over {over(compared)}, without support and people",
+        ("Way to buy", f"{scenario.currency} an hour", "Hours billed", "Cost",
+         "Paid before the start", "Bound for", "Against now"),
+        tuple(rows),
+    )  # fmt: skip
+
+
+def time(compared: Comparison) -> tuple[str, ...]:
+    """When the first result is there, and what a start one week late costs."""
+    scenario, texts = compared.scenario, []
+    if scenario.kind != "job":
+        return ()
+    for option in (compared.a, compared.b):
+        days = float(compared.best[option].hours) / 24
+        weeks = float(scenario.weeks_to_result(option))
+        name = label(option, article=True)
+        due = "" if scenario.due_weeks is None else f" of {scenario.due_weeks:g} until it is due"
+        texts.append(
+            f"With {name} one run takes {rounded(days)} days; its first result is there"
+            f" {rounded(weeks)} weeks{due} after the decision, port or set-up included. A start one"
+            f" week late costs {money(late_week(scenario, option), scenario.currency)}:"
+            " servers that are paid from a fixed day on, and the team."
+        )
+    return tuple(text[0].upper() + text[1:] for text in texts)
+
+
 def measure(compared: Comparison) -> tuple[str, ...]:
     """What is worth knowing better before choosing, and how much. Two digits: it is known less well
     than the costs.
@@ -211,8 +294,10 @@ def _bought(scenario: Scenario, option: str) -> str:
     return f"{context.region}, {PURCHASES.get(context.purchase, context.purchase)}"
 
 
-def pictures(compared: Comparison, swings: Sequence[Swing]) -> tuple[Picture, ...]:
-    """A waterfall of both options, and a tornado if any input has a range."""
+def pictures(
+    compared: Comparison, swings: Sequence[Swing], narrow: bool = False
+) -> tuple[Picture, ...]:
+    """A waterfall of both options, and a tornado if any input has a range. narrow: for a phone."""
     scenario, per = compared.scenario, PER[compared.scenario.kind]
     totals = " and ".join(
         f"{money(float(cost.total), scenario.currency)} for {label(option, article=True)}"
@@ -223,6 +308,7 @@ def pictures(compared: Comparison, swings: Sequence[Swing]) -> tuple[Picture, ..
         f"{scenario.currency} per {per} (estimate)",
         f"Where the money of one {per} goes, at the best guesses: an estimated {totals}. The last"
         " bar is the total.",
+        narrow=narrow,
     )
     if not swings:
         return (fall,)
@@ -240,5 +326,6 @@ def pictures(compared: Comparison, swings: Sequence[Swing]) -> tuple[Picture, ..
         f"What one input alone does to the estimate, from the low to the high end of its believed"
         f" range, widest first. {named(widest.path)}: {a} costs"
         f" {against(widest.at_low)} at the low end, {against(widest.at_high)} at the high end.",
+        narrow,
     )
     return fall, blades
