@@ -28,7 +28,7 @@ IN_THE_SANDBOX = {
     "lab04": {"edits", "texts", "training"},
     "lab05": {"engine", "inputs", "stalled"},
     "lab06": {"device", "endings", "examples", "pipeline", "programs", "threads"},
-    "lab07": {"examples", "layouts", "mlp", "ranks"},
+    "lab07": {"examples", "layouts", "mlp", "native", "ranks"},
     "lab08": {"devices", "examples", "killing", "storing", "tensors", "training", "writing"},
     "lab09": {"broken", "rules"},
     "lab10": {"bounds", "given", "reading"},

@@ -18,7 +18,7 @@ MISLEADING = ("weak scaling", "batch grown", "baseline")
 LOST = ("communication", "input", "imbalance", "none")
 CAUSES = (*MISLEADING, *LOST)
 CASES = 4
-WEIGHTS = {"misleading claims": 3, "lost time": 2, "numbers": 2}
+WEIGHTS = {"misleading claims": 2, "lost time": 2, "numbers": 1}
 
 
 def curve_cases(rng: random.Random) -> list[Facts]:

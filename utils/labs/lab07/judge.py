@@ -1,7 +1,7 @@
 """The cases of lab 07 and what is right for them. The sandbox does not see it."""
 
 from utils.labs import Judge
-from utils.labs.lab07 import annotated, averages, curves, plans, predicted
+from utils.labs.lab07 import annotated, averages, curves, natives, plans, predicted
 
 JUDGES = {
     "ex1": Judge(annotated.annotated_cases, annotated.judge_annotated, annotated.WORDS.format_map),
@@ -9,4 +9,5 @@ JUDGES = {
     "ex3": Judge(averages.average_cases, averages.judge_average, averages.average_words),
     "ex4": Judge(plans.plan_cases, plans.judge_plans, plans.plan_words),
     "ex5": Judge(curves.curve_cases, curves.judge_curves, curves.curve_words),
+    "ex6": Judge(natives.native_cases, natives.judge_native, natives.native_words),
 }

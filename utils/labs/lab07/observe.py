@@ -118,10 +118,18 @@ def observe_curves(answer: Answer, case: Facts) -> Facts:
     return {"response": results}
 
 
+def observe_native(answer: Answer, case: Facts) -> Facts:
+    """What four gloo ranks do with the answer, in a process that forks them."""
+    from utils.labs.lab07 import native  # late: it imports torch
+
+    return apart.observed(fresh.run, native.stepped, answer, case, seconds=40.0)
+
+
 OBSERVERS = {
     "ex1": Observer("annotate", observe_annotated, apart=True),
     "ex2": Observer("predict", observe_predict),
     "ex3": Observer("average_gradients", observe_average, apart=True),
     "ex4": Observer("choose", observe_plans),
     "ex5": Observer("explain", observe_curves),
+    "ex6": Observer("step", observe_native, apart=True),
 }

@@ -18,7 +18,7 @@ MARGIN = 1.02
 """By which the best layout is faster than any other, so that no rounding decides."""
 KINDS = ("data", "tensor", "pipeline", "several", "none")
 CASES = 4
-WEIGHTS = {"layouts that fit": 3, "step": 2, "choice": 3}
+WEIGHTS = {"layouts that fit": 2, "step": 2, "choice": 2}
 
 
 def plan_cases(rng: random.Random) -> list[Facts]:
