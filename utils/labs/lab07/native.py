@@ -31,6 +31,7 @@ def stepped(answer: Answer, case: Facts) -> Facts:
 
 
 def _on_rank(answer: Answer, case: Facts) -> Facts:
+    import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
 
     mesh = init_device_mesh("cpu", MESH, mesh_dim_names=("data", "model"))
@@ -49,7 +50,7 @@ def _on_rank(answer: Answer, case: Facts) -> Facts:
         "axes": list(
             getattr(getattr(model.stem.weight, "device_mesh", None), "mesh_dim_names", ())
         ),
-        "gradients": _whole(gradients),
+        "gradients": _whole(gradients, dist.get_rank() == 0),
         "own_norm": math.sqrt(sum(own)),
     }
 
@@ -70,12 +71,17 @@ def _axes(parameter: Any) -> list[str]:
     return [] if mesh is None else list(mesh.mesh_dim_names)
 
 
-def _whole(gradients: list[Any]) -> list[float | str] | None:
-    """All gradients as one list; None if a parameter has none. Every rank takes part."""
+def _whole(gradients: list[Any], kept: bool) -> list[float | str] | None:
+    """All gradients as one list, where they are kept: once is enough for a report. None if a
+    parameter has none. Every rank takes part.
+    """
     if any(one is None for one in gradients):
         return None
     parts = [one.full_tensor() if hasattr(one, "full_tensor") else one for one in gradients]
-    return [number(item) for one in parts for item in one.detach().double().flatten().tolist()]
+    if not kept:
+        return None
+    flat = [item for one in parts for item in one.detach().double().flatten().tolist()]
+    return [number(float(f"{item:.8g}")) for item in flat]
 
 
 def build(case: Facts) -> "tuple[job.Network, list[tuple[Tensor, Tensor]]]":
