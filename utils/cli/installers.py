@@ -13,7 +13,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from utils.cli.home import Home, SetupError, environment
@@ -96,8 +96,13 @@ def settings_of_pip(config_list: str) -> dict[str, str]:
     return {PIP_TO_UV[name]: value for name, value in named if name in PIP_TO_UV}
 
 
-# The course's own environment has no pip, and the Python that it was made with has one.
-PYTHON = sys.executable if find_spec("pip") else getattr(sys, "_base_executable", sys.executable)
+# The course's own environment has no pip, and the Python that it was made with has one. A search
+# through importlib.util would have setuptools give up its own distutils, on Python 3.11.
+PYTHON = (
+    sys.executable
+    if PathFinder.find_spec("pip")
+    else getattr(sys, "_base_executable", sys.executable)
+)
 PIP = (PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
 
 
