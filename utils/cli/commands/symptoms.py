@@ -55,7 +55,10 @@ def answer(text: str) -> tuple[int, list[str]]:
     lines = []
     hits = errors.in_log(text)
     if len(hits) > 1:
-        lines.append("In the order of the log; the first is most often the cause of the others.\n")
+        lines.append(
+            "In the order of the log. Of one process the first is most often the cause of the"
+            " others; sort\nthe logs of several ranks by time before.\n"
+        )
     for hit in hits:
         lines += _error(hit.error, hit.line if hit.line != text.strip() else "")
     unknown = errors.unknown_codes(text)
