@@ -15,7 +15,7 @@ import pytest
 from traitlets.utils.importstring import import_item
 
 import course
-from utils.cli import builds, install, installers, platforms, standins
+from utils.cli import builds, install, installers, platforms, server, standins
 from utils.cli.commands import clean, kernel, setup, start
 from utils.cli.commands import torch as torch_command
 from utils.cli.home import Home, Record, SetupError, environment, read_record, write_record
@@ -555,7 +555,7 @@ def test_jupyterlab_shows_the_whole_course_and_asks_nothing(tmp_path):
 
 def test_jupyterlab_shows_nothing_of_nbgrader_and_voila(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/the/users/own")
-    old = tmp_path / start.OWN_CONFIG / "jupyter_server_config.json"
+    old = tmp_path / server.OWN_CONFIG / "jupyter_server_config.json"
     old.parent.mkdir(parents=True)
     old.write_text('{"of": "an older course"}')
     start.write_settings(tmp_path)
@@ -567,11 +567,11 @@ def test_jupyterlab_shows_nothing_of_nbgrader_and_voila(tmp_path, monkeypatch):
         assert re.search(rf"{name} v\S+ .*disabled", answer.stdout + answer.stderr)
     command = [sys.executable, "-m", "jupyterlab", "--show-config-json"]
     answer = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
-    server = json.loads(answer.stdout)["ServerApp"]
-    assert import_item(server["kernel_manager_class"]).cull_idle_timeout.default_value == 1200
-    pages = server["jpserver_extensions"]
+    shown = json.loads(answer.stdout)["ServerApp"]
+    assert import_item(shown["kernel_manager_class"]).cull_idle_timeout.default_value == 1200
+    pages = shown["jpserver_extensions"]
     assert [name for name in pages if "nbgrader" in name and pages[name]] == []
-    assert sum("nbgrader" in name for name in pages) == len(start.NBGRADER_PAGES)
+    assert sum("nbgrader" in name for name in pages) == len(server.NBGRADER_PAGES)
     assert pages["voila.server_extension"] is False
 
 
@@ -580,7 +580,7 @@ def test_jupyterlab_takes_the_options():
     command = [sys.executable, "-m", "jupyterlab", "--show-config-json", *start.options(ROOT, True)]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     shown = json.loads(answer.stdout)
-    assert shown["LabApp"]["default_url"] == start.FIRST_PAGE
+    assert shown["LabApp"]["default_url"] == server.FIRST_PAGE
     assert shown["LabApp"]["extension_manager"] == "readonly"
     from jupyterlab.labapp import LabApp
 
