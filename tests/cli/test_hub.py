@@ -51,7 +51,8 @@ while True:
     time.sleep(1)
 """
 ONE = {"cell_type": "code", "source": HOG, "metadata": {}, "outputs": [], "execution_count": None}
-HOG_NOTEBOOK = {"cells": [ONE], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)"}}
+HOG_NOTEBOOK = {"cells": [ONE], "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
 
 
 # ---- names and passwords
@@ -223,7 +224,7 @@ time.sleep(60)
 """
 
 
-def test_only_the_largest_notebook_of_who_uses_too_much_is_ended() -> None:
+def test_only_the_largest_notebook_of_who_uses_too_much_is_ended(tmp_path: Path) -> None:
     command = [sys.executable, "-Ic", TREE, "3", TREE]
     trees = {name: subprocess.Popen(command, start_new_session=True) for name in ("ada", "bob")}
     sandboxes = {name: process.pid for name, process in trees.items()}
@@ -237,6 +238,13 @@ def test_only_the_largest_notebook_of_who_uses_too_much_is_ended() -> None:
             time.sleep(0.1)
         assert uses.keys() == sandboxes.keys()
         assert uses["ada"].processes == 4
+        # The hub is the parent of all: what they use together is nobody's excess.
+        (tmp_path / "hub.pid").write_text(str(os.getpid()))
+        for name, pid in sandboxes.items():
+            (tmp_path / f"{name}.sandbox").write_text(str(pid))
+        classroom = pages.Classroom(tmp_path, tmp_path, Limits(memory_bytes=150_000_000), {}, {})
+        classroom.look()
+        assert classroom.uses.keys() == {"ada", "bob"} and classroom.noticed == {}
         assert watch.end_excess("ada", uses["ada"], Limits(memory_bytes=10**9)) == ""
         message = watch.end_excess("ada", uses["ada"], Limits(memory_bytes=60_000_000))
         assert message.startswith("your notebooks used more than 0.1 GB of memory together")
@@ -368,7 +376,7 @@ class Visitor(requests.Session):
     def pid_files(self) -> Iterator[Path]:
         """Where the hub notes the process of the own sandbox."""
         digest = hashlib.sha256(str(self.hub.folder).encode()).hexdigest()[:12]
-        return Path("/tmp", f"course-hub-{digest}").glob(f"{self.name}.pid")
+        return Path("/tmp", f"course-hub-{digest}").glob(f"{self.name}.sandbox")
 
     def api(self, method: str, path: str, **more: Any) -> requests.Response:
         """Ask the own server."""

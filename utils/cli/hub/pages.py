@@ -48,7 +48,7 @@ class Classroom:
     def look(self) -> None:
         """Count what everybody uses, and end what is too much."""
         sandboxes = {}
-        for path in self.run.glob("*.pid"):
+        for path in self.run.glob("*.sandbox"):
             with contextlib.suppress(OSError, ValueError):
                 sandboxes[path.stem] = int(path.read_text())
         self.uses = watch.uses(sandboxes)

@@ -64,8 +64,8 @@ class Settings:
         return self.run / "hub" / "socket"
 
     def pid_file(self, name: str) -> Path:
-        """Tells the process of somebody's sandbox."""
-        return self.run / f"{name}.pid"
+        """Tells the process of somebody's sandbox; hub.pid beside it is of the parent of all."""
+        return self.run / f"{name}.sandbox"
 
     def uid(self, name: str) -> int:
         """The user id of a person on this machine; 0: the hub's own, in a user namespace."""
