@@ -208,12 +208,12 @@ def time(compared: Comparison) -> tuple[str, ...]:
         days = float(compared.best[option].hours) / 24
         weeks = float(scenario.weeks_to_result(option))
         name = label(option, article=True)
-        due = "" if scenario.due_weeks is None else f" of {scenario.due_weeks:g} until it is due"
+        due = "" if scenario.due_weeks is None else f"; it is due after {scenario.due_weeks:g}"
+        late = money(late_week(scenario, option), scenario.currency)
         texts.append(
             f"With {name} one run takes {rounded(days)} days; its first result is there"
-            f" {rounded(weeks)} weeks{due} after the decision, port or set-up included. A start one"
-            f" week late costs {money(late_week(scenario, option), scenario.currency)}:"
-            " servers that are paid from a fixed day on, and the team."
+            f" {rounded(weeks)} weeks after the decision, port or set-up included{due}. A start one"
+            f" week late costs {late}: servers that are paid from a fixed day on, and the team."
         )
     return tuple(text[0].upper() + text[1:] for text in texts)
 
