@@ -263,7 +263,7 @@ def test_pyproject_conda_and_setup_cfg() -> None:
         ("a.ipynb", "[]"),
         ("a.ipynb", '{"cells": 3}'),
         ("a.ipynb", '{"cells": [' + "[" * 100_000),
-        ("a.py", "print 'cuda'"),
+        ("a.py", "print 'cuda' 1"),
         ("a.py", "x = 'cuda'\0"),
         ("a.py", "x = " + "(" * 300 + ")" * 300 + " # cuda"),
         ("a.py", "torch.cuda" + "\n  x"),

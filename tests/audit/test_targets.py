@@ -223,3 +223,48 @@ def test_progress_is_told_for_each_file(tmp_path: Path) -> None:
     messages: list[tuple[int, int]] = []
     audit(tmp_path, progress=lambda done, count: messages.append((done, count)))
     assert messages == [(1, 3), (2, 3), (3, 3)]
+
+
+SCRIPTS = [
+    ("a.sbatch", "#SBATCH --gres=gpu:a100:4", "gpu-image"),
+    ("a.sbatch", "#SBATCH --gpus-per-node=8", "gpu-image"),
+    ("a.sh", "count=$(nvidia-smi -L | wc -l)", "gpu-image"),
+    ("a.sh", "export PATH=/usr/local/cuda/bin:$PATH", "cuda-env"),
+    ("a.sh", "module load python cuda/12.1", "cuda-build"),
+    ("a.sh", "uv run --group cuda train.py", "cuda-build"),
+    ("a.sh", "deepspeed --num_gpus 8 train.py", "deepspeed"),
+    ("a.sh", "python train.py --load_in_4bit True", "bitsandbytes"),
+    ("a.sh", "python train.py trainer.device=cuda:0", "cuda-device"),
+    ("a.yaml", "  device: 'cuda:1'", "cuda-device"),
+    ("a.yaml", "dist_backend: nccl", "nccl"),
+    ("a.yaml", "pin_memory: true", "pinned-loader"),
+    ("a.yaml", "accelerator: gpu", "gpu-trainer"),
+    ("cog.yaml", "  gpu: true", "gpu-image"),
+    ("docker-compose.yml", "              driver: nvidia", "gpu-image"),
+    ("Makefile", "\tnvcc -c kernel.cu", "gpu-image"),
+    ("CMakeLists.txt", "enable_language(CUDA)", "cuda-extension"),
+    ("ds_config.json", '  "zero_optimization": {', "deepspeed"),
+    ("a.sh", "# nvidia-smi", ""),
+    ("a.sh", "echo gpus per node: 8", ""),
+    ("a.yaml", "deepspeed: null", ""),
+    ("a.yaml", "note: builds without nvcc, or nvidia-smi", ""),
+    ("a.yaml", "device: cpu", ""),
+    ("a.yaml", "accelerator: auto", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "line", "rule"), SCRIPTS)
+def test_what_scripts_settings_and_build_files_ask_of_cuda(name: str, line: str, rule: str) -> None:
+    assert [item.rule for item in audit_source(line, name).findings] == [rule] * bool(rule)
+
+
+def test_a_folder_of_the_project_is_no_package_of_that_name(tmp_path: Path) -> None:
+    (tmp_path / "awq").mkdir()
+    (tmp_path / "awq" / "quantize.py").write_text("import torch\n")
+    (tmp_path / "run.py").write_text("import torch\nfrom awq.quantize import pack\nimport cupy\n")
+    assert [item.rule for item in audit(tmp_path).findings] == ["cuda-package"]
+
+
+def test_source_of_python_2_is_read_too() -> None:
+    old = "import torch\nprint 'a', 1\nx.cuda(async=True)\nexcept_ = 1\n"
+    assert [(item.rule, item.line) for item in audit_source(old).findings] == [("cuda-move", 3)]

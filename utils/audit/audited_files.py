@@ -22,7 +22,7 @@ from pathlib import Path
 from utils.audit import cells as notebook
 from utils.audit import requirements, scripts
 from utils.audit.audit_report import Broken, Finding, Report
-from utils.audit.rules import NAMES, REQUIREMENTS, RULES, TARGETS
+from utils.audit.rules import LEGACY_ROOTS, NAMES, REQUIREMENTS, RULES, TARGETS
 from utils.audit.scopes import Names
 from utils.audit.tensor_kinds import Tensors
 from utils.audit.tree_modules import Modules
@@ -38,9 +38,17 @@ METHODS = {"cuda-move", "pin-memory", "item-in-loop", "data-dependent-shape"}
 IGNORE = re.compile(r"#\s*audit:\s*ignore(?:\[([\w\s,-]*)\])?[ \t:]*([^#\n]*)")
 # A file in which none of these words stands can hold no finding; it is only parsed.
 WORDS = re.compile(
-    r"cuda|nccl|torch|device|pin_mem|lightning|triton|install_requires|neuron|xla|jax|"
+    r"cuda|nccl|torch|device|pin_mem|lightning|triton|install_requires|neuron|xla|jax|nvidia|gpu|"
     + "|".join(sorted(set(REQUIREMENTS) | {"flash", "cupy", "pynvml", "tensorrt", "dali"})),
     re.I,
+)
+# What Python no longer reads, and what it reads in its place.
+OLDER = (
+    (re.compile(r"\basync\s*=(?!=)"), "asynk="),
+    (re.compile(r"^([ \t]*)print[ \t]+(?![(=.])(.*[^\s,])[ \t]*,?[ \t]*$", re.M), r"\1print (\2)"),
+    (re.compile(r"^([ \t]*)print[ \t]*$", re.M), r"\1print()"),
+    (re.compile(r"^([ \t]*except\s+[\w.]+)\s*,\s*(\w+)\s*:", re.M), r"\1 as \2:"),
+    (re.compile(r"^([ \t]*raise\s+[\w.]+)\s*,\s*(.+)$", re.M), r"\1(\2)"),
 )
 LONGEST = 1000  # characters of a source line that a finding quotes; generated lines are longer
 Result = tuple[list[Finding], list[Broken]]
@@ -122,11 +130,13 @@ def _jobs(files: list[Path], root: Path) -> Iterator[tuple[Path, str, frozenset[
     """Each file with its name in the report, the modules beside it and at the root, and the tree
     that it imports from.
     """
-    modules = {folder: _modules(folder) for folder in {root, *(file.parent for file in files)}}
+    above = {root, root / "src"}  # where packages need no __init__.py
+    modules = {one: _modules(one, one in above) for one in above | {file.parent for file in files}}
+    own = modules[root] | modules[root / "src"] - LEGACY_ROOTS
     tree = Modules(str(root if root.is_dir() else root.parent), parse)
     for file in files:
         name = file.name if file == root else file.relative_to(root).as_posix()
-        yield file, name, modules[file.parent] | modules[root], tree
+        yield file, name, modules[file.parent] | own, tree
 
 
 def audit_source(text: str, name: str = "source.py", target: str = TARGETS[0]) -> Report:
@@ -183,7 +193,7 @@ def _files(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
             yield path
 
 
-def _modules(folder: Path) -> frozenset[str]:
+def _modules(folder: Path, is_root: bool) -> frozenset[str]:
     """Names that `import` finds in the folder itself: those packages are the project's own."""
     try:
         entries = list(os.scandir(folder))
@@ -192,8 +202,27 @@ def _modules(folder: Path) -> frozenset[str]:
     return frozenset(
         entry.name.removesuffix(".py")
         for entry in entries
-        if entry.name.endswith(".py") or os.path.exists(os.path.join(entry.path, "__init__.py"))
+        if entry.name.endswith(".py")
+        or os.path.exists(os.path.join(entry.path, "__init__.py"))
+        or (
+            is_root
+            and entry.name not in LEGACY_ROOTS
+            and entry.is_dir()
+            and _holds_python(entry.path)
+        )
     )
+
+
+def _holds_python(folder: str) -> bool:
+    """A Python file stands in the folder, or in one right below it."""
+    try:
+        entries = list(os.scandir(folder))
+        if any(entry.name.endswith(".py") for entry in entries):
+            return True
+        folders = [entry.path for entry in entries if entry.is_dir()]
+        return any(name.endswith(".py") for one in folders for name in os.listdir(one))
+    except OSError:
+        return False
 
 
 def _file(file: Path, name: str, local: frozenset[str], tree: Modules) -> Result:
@@ -241,12 +270,29 @@ def _text(
     return python(text, name, local)
 
 
+def _newer(text: str) -> str:
+    """Source for Python 2 or before 3.7 as today's, line by line.
+
+    >>> _newer("print 'a', b\\nx.cuda(async=True)")
+    "print ('a', b)\\nx.cuda(asynk=True)"
+    """
+    for pattern, put in OLDER:
+        text = pattern.sub(put, text)
+    return text
+
+
 def parse(text: str) -> ast.Module:
     """The syntax tree. Raises ValueError with the line as second argument for what is none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(text)
+            try:
+                return ast.parse(text)
+            except SyntaxError as problem:
+                try:
+                    return ast.parse(_newer(text))
+                except SyntaxError:
+                    raise problem from None
     except SyntaxError as problem:
         raise ValueError(
             f"no Python {sys.version_info[0]}: {problem.msg}", problem.lineno or 0

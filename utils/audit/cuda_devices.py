@@ -17,10 +17,21 @@ if TYPE_CHECKING:
 DEVICE = re.compile(r"(^|_)(devices?|dev|device_(type|types|name|str|id|map)|map_location)$", re.I)
 BACKEND = re.compile(r"(^|_)(backend|process_group_backend|ddp_backend)$", re.I)
 PINNED = re.compile(r"(^|_)pin_mem(ory)?$", re.I)
+OPTION = re.compile(
+    r"attn_impl(ementation)?$|^load_in_[48]bit$|^use_flash_attention_2$|(^|_)optim(izer)?(_type|_name)?$"
+)
 PINNED_PLACE = 7  # where a DataLoader takes pin_memory by position
 START = re.compile(r"cuda:?(%[ds]|\{\w*\}|\d+)?$")
+ROLES = ((DEVICE, "device"), (BACKEND, "backend"), (PINNED, "pinned"), (OPTION, "option"))
+# Settings that choose a package for CUDA, as they are written.
+CHOSEN = (
+    (re.compile(r"flash_attention_\d"), "flash-attn"),
+    (re.compile(r"\w*(8bit|4bit|paged|bnb)\w*"), "bitsandbytes"),
+    (re.compile(r"\w+_apex_fused"), "apex"),
+    (re.compile(r"\w+_fused"), "fused-optimizer"),
+)
 XLA = re.compile(r"(xla|jax)(:\d+)?$")
-NCCL = re.compile(r"(^|:)nccl$")
+NCCL = re.compile(r"(^|:)(nccl|smddp|ucc)$")
 FIELDS = NAMES["field_functions"]
 # Functions that are given a name of a device and no device.
 ABOUT = re.compile(r"register|requires?_|skip|mark|parse|pars|log|is_|has_|import|name", re.I)
@@ -130,13 +141,13 @@ def writes(node: ast.AST | None) -> bool:
 
 @cache
 def role(name: str) -> str:
-    """What a name says that its value is: "device", "backend", "pinned" or "".
+    """What a name says that its value is: "device", "backend", "pinned", "option" or "".
 
     >>> role("dist_backend"), role("--device"), role("width")
     ('backend', 'device', '')
     """
     name = name.lstrip("-").replace("-", "_")
-    for pattern, result in ((DEVICE, "device"), (BACKEND, "backend"), (PINNED, "pinned")):
+    for pattern, result in ROLES:
         if pattern.search(name):
             return result
     return ""
@@ -170,10 +181,24 @@ def named(at: "State", name: str, value: ast.AST) -> None:
         backend(at, value)
     elif result == "pinned" and isinstance(value, ast.Constant) and value.value is True:
         at.report("pinned-loader", value)
+    elif result == "option" and isinstance(value, ast.Constant) and value.value:
+        option(at, name, value)
     elif numbered(value) and not at.foreign:
         at.report("cuda-device", value)
     else:
         at.visit(value)
+
+
+def option(at: "State", name: str, value: ast.Constant) -> None:
+    """attn_implementation="flash_attention_2", load_in_8bit=True, optim="paged_adamw_8bit"."""
+    words = [str(value.value)] if isinstance(value.value, str) else [name] * bool(value.value)
+    for word in words:
+        for pattern, rule in CHOSEN:
+            if pattern.match(
+                word.replace("use_flash_attention_2", "flash_attention_2").lstrip("-")
+            ):
+                at.report(rule, value)
+                return
 
 
 def backend(at: "State", value: ast.AST) -> None:
@@ -242,8 +267,8 @@ def items(at: "State", node: ast.Dict) -> None:
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             named(at, key.value, value)
         else:
-            at.all([key])
             at.visit(value)
+        at.all([key])
 
 
 def elements(at: "State", node: ast.Tuple | ast.List | ast.Set) -> None:

@@ -7,13 +7,34 @@ from typing import TYPE_CHECKING
 from utils.audit import legacy
 from utils.audit.cuda_devices import is_xla
 from utils.audit.guards import is_cuda
-from utils.audit.rules import NAMES, variable_rule
+from utils.audit.rules import NAMES, NO_VARIABLES, variable_rule
 from utils.audit.scopes import is_none
 
 if TYPE_CHECKING:
     from utils.audit.state import State
 
 TYPE = re.compile(r"torch\.cuda\.\w*(Tensor|Storage)$")
+VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+$")
+# Names of CUDA that stand elsewhere in torch.
+ELSEWHERE = (
+    (re.compile(r"torch\._C\._(cuda_|jit_set_nvfuser|jit_set_texpr_fuser)"), "cuda-api"),
+    (
+        re.compile(
+            r"torch\.distributed\.(ProcessGroupNCCL|Backend\.NCCL|distributed_c10d\.ProcessGroupNCCL)"
+        ),
+        "nccl",
+    ),
+    (
+        re.compile(r"torch\.(get|set)_autocast_gpu_dtype|torch\._C\._\w+autocast_gpu"),
+        "cuda-autocast",
+    ),
+)
+TESTS = re.compile(r"(skip\w*|bool|assert\w*)$", re.I)
+COMMAND = re.compile(
+    r"^(nvidia-smi|nvcc|nsys)\b|\bnvidia\.com/gpu\b|--gres[= ]gpu|docker run .*--gpus[ =]"
+)
+PROVIDER = re.compile(r"(CUDA|Tensorrt)ExecutionProvider$")
+LONGEST = 200  # characters; longer texts are prose
 COLUMN = re.compile(r"(self_)?cuda_(time|memory)(_total|_usage)?$")
 
 
@@ -65,6 +86,16 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
         return True
     if name.startswith("torch.ops.neuron."):
         return legacy.used(at, node, name)
+    if name == "torch.version.cuda" or name.endswith("cpp_extension.CUDA_HOME"):
+        at.report("cuda-query", node, "None here", "note")
+        return True
+    for pattern, rule in ELSEWHERE:
+        if pattern.match(name):
+            at.report(rule, node)
+            return True
+    if name.startswith("torch.backends.cud") and name.split(".")[-1] in ("version", "is_built"):
+        at.report("cuda-query", node)
+        return True
     if name.startswith("torch._inductor.") and isinstance(node, ast.Attribute):
         if not name.startswith("torch._inductor.config.") or not isinstance(node.ctx, ast.Store):
             return name.startswith("torch._inductor.config.")
@@ -118,15 +149,19 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
             at.report("grad-scaler", node.func)
             at.reported.add(where)
         return True
+    if not TESTS.search(name):
+        for one in [
+            *node.args,
+            *(item.value for item in node.keywords if item.arg != "pin_memory"),
+        ]:
+            answer(at, one)
+    if name in ("torch.set_float32_matmul_precision", "torch.backends.cudnn.flags"):
+        at.report("backend-flags", node.func)
     if name == "torch.set_default_tensor_type":
         kind = _argument(node, 0, "t")
         if isinstance(kind, ast.Constant) and str(kind.value).startswith("torch.cuda."):
             at.reported.add(kind)
             at.report("cuda-tensor-type", kind)
-    elif name.startswith(("subprocess.", "os.system", "os.popen")):
-        command(at, node)
-    elif name in ("os.environ.setdefault", "os.putenv") and node.args:
-        _variable(at, node.args[0])
     if isinstance(node.func, ast.Attribute) and node.func.attr == "type" and node.args:
         if isinstance(node.args[0], ast.Constant):
             if str(node.args[0].value).startswith("torch.cuda."):
@@ -135,32 +170,33 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
     return False
 
 
+def answer(at: "State", node: ast.AST | None) -> None:
+    """What `torch.cuda.is_available()` says is passed on: it is False, whoever decides by it."""
+    while isinstance(node, ast.UnaryOp):
+        node = node.operand
+    if isinstance(node, ast.Call) and at.dotted(node.func) in NAMES["asks_for_cuda"]:
+        at.report("cuda-query", node, "False here")
+
+
 def text(at: "State", node: ast.Constant) -> None:
-    """A name of CUDA within quotes: of a tensor's type, of a column of the profiler, a command."""
+    """A name of CUDA within quotes: a variable of the environment, a command, a resource; in a file
+    about torch also the type of a tensor, or a column of the profiler.
+    """
     value = node.value
-    if not isinstance(value, str) or len(value) > 200:
+    if not isinstance(value, str) or len(value) > LONGEST or node in at.reported:
         return
-    if TYPE.match(value) and node not in at.reported:
+    if VARIABLE.match(value):
+        rule = "cuda-env" if value in NAMES["cuda_variables"] else variable_rule(value)
+        if rule and not NO_VARIABLES.match(value):
+            at.report(rule, node)
+    elif COMMAND.search(value):
+        at.report("gpu-image", node)
+    elif PROVIDER.match(value):
+        at.report("cuda-device", node, "a provider of ONNX Runtime")
+    elif at.torch and TYPE.match(value):
         at.report("cuda-tensor-type", node, "compared with, it is never equal")
-    elif COLUMN.match(value):
+    elif at.torch and COLUMN.match(value):
         at.report("cuda-profiler", node)
-
-
-def command(at: "State", node: ast.Call) -> None:
-    """subprocess.run(["nvidia-smi"]) and the like."""
-    first = node.args[0] if node.args else None
-    if isinstance(first, ast.List | ast.Tuple):
-        first = first.elts[0] if first.elts else None
-    if isinstance(first, ast.Constant) and isinstance(first.value, str):
-        if first.value.split(" ")[0] == "nvidia-smi":
-            at.report("gpu-image", first)
-
-
-def entries(at: "State", node: ast.Dict) -> None:
-    """{"CUDA_VISIBLE_DEVICES": "0"}: variables of the environment, kept in a dictionary."""
-    for key in node.keys:
-        if key not in at.reported:
-            _variable(at, key)
 
 
 def _argument(node: ast.Call, place: int, keyword: str) -> ast.expr | None:
@@ -181,12 +217,3 @@ def assigned(at: "State", target: ast.expr) -> None:
             at.report("backend-flags", target)
         elif name.startswith("torch._inductor."):
             at.report("backend-flags", target, "a setting of Inductor")
-    elif isinstance(target, ast.Subscript) and at.dotted(target.value) == "os.environ":
-        _variable(at, target.slice)
-
-
-def _variable(at: "State", key: ast.AST | None) -> None:
-    if isinstance(key, ast.Constant) and isinstance(key.value, str):
-        rule = "cuda-env" if key.value in NAMES["cuda_variables"] else variable_rule(key.value)
-        if rule:
-            at.report(rule, key)

@@ -110,8 +110,11 @@ class Guards:
         if isinstance(test, ast.Name):
             home = scope.find(test.id)
             kept = home.names[test.id] if home else []
+            given = [item for item in kept if item.kind == "parameter"]
+            kept = [item for item in kept if item.kind != "parameter"] or kept
             if home and kept and all(item.kind == "value" for item in kept):
-                values = [(item.node, home) for item in kept if item.node is not None]
+                if not given or all(isinstance(item.node, ast.BoolOp) for item in kept):
+                    values = [(item.node, home) for item in kept if item.node is not None]
             elif any(item.kind != "parameter" for item in kept):
                 return None
         else:

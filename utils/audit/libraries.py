@@ -20,6 +20,16 @@ COMPILED = re.compile(r"^\w*_cuda(_\w+)?$|^\w+_cuda\.|^cuda_\w+$")
 OWN = re.compile(r"(^|\.)(_ext|_C|_cuda|_extension|_backend)(\.|$)")
 KNOWN = {"torch", "numba", "jax", "jaxlib"}
 FREE_MODES = {None, "default"}
+SCHEDULERS = ("ray.", "submitit.", "modal.")
+GPUS = {
+    "num_gpus",
+    "gpus_per_node",
+    "gpus_per_task",
+    "slurm_gpus_per_node",
+    "slurm_gres",
+    "use_gpu",
+    "gpu",
+}
 TRAINERS = ("lightning", "pytorch_lightning")
 
 
@@ -47,6 +57,12 @@ def own(at: "State", node: ast.ImportFrom) -> None:
                 rules.add(_compiled(at, module))
     for rule in sorted(rules - {""})[-1:]:
         _report(at, rule, node)
+
+
+def compiled(at: "State", node: ast.Attribute) -> None:
+    """package._C: a compiled module, used as an attribute."""
+    if at.torch:
+        _report(at, "cpp-extension", node)
 
 
 def _compiled(at: "State", module: str) -> str:
@@ -82,6 +98,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         _extension(at, node, last, given)
     elif name in NAMES["data_parallel"]:
         at.report("data-parallel", node.func)
+    elif "DataParallel" in last and "device_ids" in given and not name.startswith("torch."):
+        at.report("data-parallel", node.func, "by its name")
     elif last == DDP and name.startswith("torch."):
         ids = given.get("device_ids") or (node.args[1] if len(node.args) > 1 else None)
         if ids is not None and not isinstance(ids, ast.Constant):
@@ -100,6 +118,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         _operator(at, node, name)
     elif name.split(".")[0] in TRAINERS and last in ("Trainer", "Fabric"):
         _trainer(at, given.get("accelerator"))
+        if not _is(given.get("tpu_cores"), None) and "tpu_cores" in given:
+            legacy.report(at, "xla-device", given["tpu_cores"])
         gpus = given.get("gpus")
         if gpus is not None and not (isinstance(gpus, ast.Constant) and gpus.value in (None, 0)):
             at.report("gpu-trainer", gpus)
@@ -107,12 +127,21 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         at.report("fused-optimizer", given["fused"])
     elif name in ("setuptools.setup", "distutils.core.setup", "setup"):
         _setup(at, given)
-    _attention(at, given)
+    elif "override_neuron_config" in given:
+        at.report("vllm-nxd", given["override_neuron_config"])
+    elif (
+        last in ("LLM", "EngineArgs", "AsyncEngineArgs") and _text(given.get("device")) == "neuron"
+    ):
+        at.report("vllm-nxd", given["device"])
+    elif name.startswith(SCHEDULERS) or last in ("update_parameters", "ScalingConfig"):
+        for word in GPUS & given.keys():
+            if getattr(given[word], "value", 1):
+                at.report("gpu-image", given[word], "a resource that is asked for")
     if isinstance(node.func, ast.Attribute) and node.func.attr == "pin_memory" and not node.args:
         at.report("pin-memory", node.func)
 
 
-def _text(node: ast.AST) -> str:
+def _text(node: ast.AST | None) -> str:
     return str(node.value) if isinstance(node, ast.Constant) else ""
 
 
@@ -163,6 +192,8 @@ def _trainer(at: "State", kind: ast.AST | None) -> None:
     match kind:
         case ast.Constant(value="gpu" | "cuda"):
             at.report("gpu-trainer", kind)
+        case ast.Constant(value="tpu"):
+            legacy.report(at, "xla-device", kind)
         case ast.IfExp():
             at.choice(kind, lambda part: _trainer(at, part))
 
@@ -181,11 +212,3 @@ def _setup(at: "State", given: dict[str, ast.expr]) -> None:
                     at.report(rule, item, "an optional extra", "note")
                 elif rule:
                     at.report(rule, item)
-
-
-def _attention(at: "State", given: dict[str, ast.expr]) -> None:
-    chosen = given.get("attn_implementation")
-    if isinstance(chosen, ast.Constant) and str(chosen.value).startswith("flash_attention"):
-        at.report("flash-attn", chosen)
-    if _is(given.get("use_flash_attention_2"), True):
-        at.report("flash-attn", given["use_flash_attention_2"])

@@ -121,6 +121,9 @@ def in_toml(text: str) -> Found:
         extra += _table(_table(group).get("dependencies"))
     yield from _locate(text, needed, False)
     yield from _locate(text, extra, True)
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"\s*(url|find-links|extra-index-url)\b", line) and BUILD.search(line):
+            yield number, "cuda-build", False
 
 
 def in_conda(text: str) -> Found:

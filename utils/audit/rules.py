@@ -96,6 +96,7 @@ VARIABLES = [
     (re.compile(entry["pattern"] + "$"), str(entry["rule"])) for entry in _legacy["variables"]
 ]
 TEXTS = [(re.compile(entry["pattern"]), str(entry["rule"])) for entry in _legacy["texts"]]
+NO_VARIABLES = re.compile(f"({_legacy['no_variables']})$")
 LINES = [(re.compile(entry["pattern"]), str(entry["rule"])) for entry in _legacy["lines"]]
 
 LESSONS: Mapping[str, str] = {

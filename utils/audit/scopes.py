@@ -289,7 +289,7 @@ class Names:
         number = isinstance(by, ast.Constant) and isinstance(by.value, int | float)
         if written(target.value) != "self":
             self.counted |= {written(target)} if number else set()
-        elif number or written(by).startswith("self."):
+        elif number or written(by).startswith("self.") or _is_size(by, scope):
             self.changed.add((scope.owner(), target.attr))
 
     def function(self, node: Function, scope: Scope) -> Scope:
@@ -339,7 +339,12 @@ class Names:
             return name
         targets = [item.target for item in home.names[name] if item.kind == "import"]
         others = [item for item in home.names[name] if item.kind != "import"]
-        if targets and all(other.kind == "value" and is_none(other.node) for other in others):
+        older = bool(targets) and targets[0].startswith("torch.")  # a class for an older torch
+        if targets and all(
+            (other.kind == "value" and is_none(other.node))
+            or (older and isinstance(other.node, ast.ClassDef))
+            for other in others
+        ):
             return targets[0]
         if follow and depth and not targets and len(others) == 1 and others[0].kind == "value":
             value = others[0].node
@@ -352,6 +357,23 @@ class Names:
                 if not (isinstance(value, ast.Name) and value.id == name):
                     return self.dotted(value, home, follow, depth - 1)
         return ""
+
+
+def _is_size(node: ast.expr, scope: Scope) -> bool:
+    """x.shape[0], x.size(0), len(x), or a name for one of them."""
+    match node:
+        case ast.Name():
+            kept = scope.names.get(node.id, ())
+            return any(
+                not isinstance(one.node, ast.Name) and _is_size(one.node, scope)
+                for one in kept
+                if isinstance(one.node, ast.expr)
+            )
+        case ast.Subscript(value=ast.Attribute(attr="shape")):
+            return True
+        case ast.Call(func=ast.Attribute(attr="size" | "numel")) | ast.Call(func=ast.Name("len")):
+            return True
+    return False
 
 
 def _is_list(scope: Scope, name: str) -> bool:

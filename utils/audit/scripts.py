@@ -1,5 +1,5 @@
-"""Shell scripts, Dockerfiles and YAML files: their variables, images, commands and installs, read
-line by line. Comments are left out.
+"""Shell scripts, Dockerfiles, YAML files, build files and settings of DeepSpeed: their variables,
+images, commands and installs, read line by line. Comments are left out.
 """
 
 import re
@@ -8,9 +8,14 @@ from collections.abc import Iterator
 from utils.audit.requirements import in_command
 from utils.audit.rules import LINES, variable_rule
 
-SHELL = (".sh", ".bash", ".slurm", ".sbatch")
+SHELL = (".sh", ".bash", ".slurm", ".sbatch", ".job", ".mk", ".cmake")
 YAML = (".yml", ".yaml")
-COMMENT = re.compile(r"(^|\s)#.*$")
+# Files by their whole names, and settings of DeepSpeed.
+BY_NAME = re.compile(
+    r"(Makefile|CMakeLists\.txt|[\w.-]*(ds_|deepspeed|zero[_-]?\d)[\w.-]*\.json)$", re.I
+)
+# Comments; but Slurm, LSF, PBS and Grid Engine read some.
+COMMENT = re.compile(r"(^|\s)#(?!(SBATCH|BSUB|PBS|\$) ).*$")
 # NAME=value, export NAME=value, ENV NAME value, -e NAME=value
 GIVEN = re.compile(
     r"""(?:^|[\s;&|"'(]|-[ex]\s*|--env[ =])(?:(?:export|ENV|ARG)\s+)?([A-Z][A-Z0-9_]{3,})="""
@@ -28,6 +33,7 @@ def is_script(name: str) -> bool:
         name.endswith((*SHELL, *YAML))
         or name.startswith("Dockerfile")
         or name.lower().endswith(".dockerfile")
+        or BY_NAME.match(name) is not None
     )
 
 

@@ -67,6 +67,7 @@ class State:
         )
         self.foreign = not self.torch and bool(self.names.imports & NAMES["other_frameworks"])
         self._idioms: set[ast.AST] = set()
+        self._decided: set[ast.AST] = set()
         self._dotted: dict[ast.AST, str] = {}
         self._plain: dict[ast.AST, str] = {}
 
@@ -174,8 +175,15 @@ class State:
     def choice(self, node: ast.IfExp, walk: Callable) -> None:
         """Both ways of `a if test else b`, each behind what the test says."""
         self.visit(node.test)
-        self.branch(node.body, self.guards.implied(node.test, True, self.scope), walk)
-        self.branch(node.orelse, self.guards.implied(node.test, False, self.scope), walk)
+        yes = self.guards.implied(node.test, True, self.scope)
+        no = self.guards.implied(node.test, False, self.scope)
+        before = len(self.hits)
+        self.branch(node.body, yes, walk)
+        self.branch(node.orelse, no, walk)
+        if len(self.hits) > before:
+            self._decided.add(node)  # said what it chooses, whoever visits it again
+        elif self.torch and self.guard is None and node not in self._decided:
+            self.idiom(yes or no)  # whatever it chooses, it chooses it by asking CUDA
 
     def boolean(self, node: ast.BoolOp, walk: Callable) -> None:
         """In `asks and uses`, what uses runs only behind what asks."""

@@ -60,6 +60,7 @@ from utils.audit.tensor_uses import Uses
 
 DEPTH = 30  # expressions within expressions that are followed
 SELVES = {"self", "cls", "mcs", "mcls", "klass"}  # first parameters of methods, by custom
+METERED = {"val", "avg", "sum", "average", "global_avg", "mean"}  # of what a meter was given
 CALLS = 6  # places that call a function, of which its parameters are learned
 
 Defined = tuple["Tensors", ast.AST]
@@ -304,7 +305,8 @@ class Tensors:
         if name == "__init__" and inside:
             assert home.parent is not None
             name = getattr(home.parent.node, "name", "")  # an object is made by its class
-        for call, scope in self.uses.calls(name)[:CALLS]:
+        calls = [one for one in self.uses.calls(name) if not _is_within(one[1], home)]
+        for call, scope in calls[:CALLS]:
             given = next((item.value for item in call.keywords if item.arg == arg.arg), None)
             if given is None and 0 <= index < len(call.args):
                 if not any(isinstance(one, ast.Starred) for one in call.args[: index + 1]):
@@ -343,6 +345,10 @@ class Tensors:
             return TENSOR
         if owner in (BATCH, MAYBE):
             return MAYBE
+        if name in METERED and isinstance(node.value, ast.Name | ast.Attribute):
+            added = self.uses.updates(scope, written(node.value))
+            if added:
+                return join([self.value(one, where) for one, where in added[:CALLS]])
         text = written(node)
         values = self.names.attributes.get(text, ())
         kept = (
@@ -375,6 +381,8 @@ class Tensors:
             else:
                 values.append(self._binding(item, home))
         result = join(values) if values else UNKNOWN
+        if result in (UNKNOWN, NONE) and (home, name) in self.names.buffers:
+            result = TENSOR
         if result in (UNKNOWN, NONE) and depth:
             for base in node.bases:
                 outcome = self.defined(base, home.parent or home)
@@ -700,6 +708,13 @@ class Tensors:
         texts = [self.annotated(one, scope, depth - 1) for one in parts]
         known = [one for one in texts if one is not None]
         return join(known) if known and len(known) == len(texts) else None
+
+
+def _is_within(scope: Scope | None, home: Scope) -> bool:
+    """The function calls itself."""
+    while scope is not None and scope is not home:
+        scope = scope.parent
+    return scope is home
 
 
 def _static(function: ast.AST) -> bool:

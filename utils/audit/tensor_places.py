@@ -175,6 +175,8 @@ class Places:
         result = self.tensors.defined(node.func, scope)
         if result is not None and isinstance(result[1], ast.FunctionDef):
             return self._returned_on_cpu(*result)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "generate" and node.args:
+            return self.on_cpu(node.args[0], scope)
         if isinstance(node.func, ast.Attribute) and node.func.attr not in NAMES["moves"]:
             return not placed and self.on_cpu(node.func.value, scope)
         return False

@@ -51,13 +51,41 @@ POSITION = re.compile(
 )
 PICKED = re.compile(r"(^|_)(idx|index)$")
 NEXT = re.compile(r"(^|_)(next|new)_(token|id|word|tok|input_id)s?(_id|_ids|s)?$")
+TOKENS = re.compile(
+    r"(^|_)(prompt|input|question|answer|text|context|query|src|source|request|token|caption)_?\w*(ids|tokens)$"
+    r"|^(tokens|token_ids|input_ids|ids|phones|phonemes|phone_ids|sequence)$"
+)
+# Functions that make a list of numbers of a text
+WRITES = re.compile(
+    r"(^|_)(text_to_\w+|texts?_to_ids|g2p|to_ids|tokenizer_\w+|tokenize(_\w+)?|encode_(text|prompt))$"
+)
+COLLATOR = re.compile(r"DataCollator(With|For(?!LanguageModeling|PermutationL))\w+$")
+DROPS = 9  # where a DataLoader takes drop_last by position
+# Arguments of generate() of transformers
+GENERATES = {"max_new_tokens", "use_cache", "num_beams", "do_sample", "generation_config"}
+# What keeps its cache at one length
+STATIC = {
+    "optimum",
+    "torch_neuronx",
+    "transformers_neuronx",
+    "neuronx_distributed",
+    "neuronx_distributed_inference",
+}
+STATIC |= {"torch_xla", "vllm"}
+COUNTED = re.compile(
+    r"(^|_)(mem_(start|end)|start_?pos|seq_?len_offset|sequence_len_offset|current_(length|pos|len)|cur_(len|pos)"
+    r"|cache_len|past_len\w*|prefix_len|num_computed_tokens|total_token_num|max_len_in_batch)$"
+)
+TARGETS = re.compile(r"(^|_)targets?(_list)?$")
+IMAGES = re.compile(r"(^|_)(images|imgs|image_list|samples_list)$")
 REQUESTS = re.compile(r"(^|_)(requests|prompts|sentences|texts|utterances)$")
 MADE_OF = {"torch.tensor", "torch.as_tensor", "torch.LongTensor"}
 SOUND = re.compile(
-    r"(^|\.)(torchaudio|librosa|soundfile|sf|whisper)\.(.*\.)?(load|read|load_audio)$"
+    r"(^|\.)(torchaudio|librosa|soundfile|sf|whisper|wavfile)\.(.*\.)?(load|read|load_audio)$|\bload_(audio|wav)$"
 )
 IMAGE = re.compile(
-    r"^(PIL\.Image|Image)\.open$|^cv2\.imread$|^(imageio|skimage\.io)\.(v2\.)?imread$"
+    r"^(PIL\.Image|Image)\.open$|^cv2\.(imread|imdecode)$|^(imageio|skimage\.io)\.(v2\.)?imread$"
+    r"|^torchvision\.io\.(read|decode)_image$|\bload_image$"
 )
 ARRAYS = {"array", "asarray", "ascontiguousarray", "transpose", "cvtColor", "stack"}
 KEEPS = {
@@ -89,6 +117,7 @@ SCHEDULE = re.compile(
 PASSES = {"tqdm", "reversed", "list", "trange", "sorted", "track", "progress_bar"}
 PACKS = {"pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "pad_sequence"}
 LENGTHS = re.compile(r"(lens|lengths)$")
+LONGEST = re.compile(r"^max_?(len|length|seq_?len|size)\w*$|longest")
 LENGTH = re.compile(r"(^|_)(len|length)$")
 ACCEPTED = re.compile(r"(^|_)(n_|num_)?accept(ed)?_?(len|length|num|count|tokens)?$")
 STEP = re.compile(
@@ -183,8 +212,11 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     if not isinstance(value, ast.Call) or not value.args or not at.torch:
         return
     name = at.dotted(value.func)
-    if name == "max" and any("collat" in one.lower() for one in _within(at)):
+    if name == "max" and any("collat" in one.lower() or DECODES.search(one) for one in _within(at)):
         if _longest(at, value) and not _sizes(at, target):
+            at.report("data-dependent-shape", value.func, "as long as the longest of the batch")
+    elif name in ("numpy.max", "numpy.amax") and LONGEST.search(_last(target)):
+        if LENGTHS.search(_last(value.args[0])):
             at.report("data-dependent-shape", value.func, "as long as the longest of the batch")
     if on_host(at):
         return
@@ -196,7 +228,7 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
         return
     parts = value.args[0]
     if isinstance(parts, ast.List | ast.Tuple) and parts.elts and not at.on_cpu(parts.elts[0]):
-        if sum(ast.dump(part).count(_dump(target)) for part in parts.elts) == 1:
+        if sum(ast.dump(part).count(_dumped(target)) for part in parts.elts) == 1:
             if any(_same(target, part) and _stays(at, part, value) for part in parts.elts):
                 at.report("growing-cat", value.func)
 
@@ -232,10 +264,10 @@ def _stays(at: "State", part: ast.expr, value: ast.expr) -> bool:
 
 
 def _same(target: ast.expr, part: ast.expr) -> bool:
-    return ast.dump(part) == _dump(target)
+    return ast.dump(part) == _dumped(target)
 
 
-def _dump(target: ast.expr) -> str:
+def _dumped(target: ast.expr) -> str:
     return ast.dump(target).replace("Store()", "Load()")
 
 
@@ -308,12 +340,15 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         return
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     _format(at, node, name, method)
-    _check_padding(at, node, name, method)
+    _padded(at, node, name, method)
     if on_host(at):
         return
     _long(at, node, name)
+    if name in GROWS and node.args and _ranges(node.args[0]):
+        at.report("data-dependent-shape", node.func, "each range has its own length")
     if name in GROWS and at.steps != "loop" and _appends(at, node):
         at.report("growing-cat", node.func, "what is kept from call to call")
+    _caches(at, node, method)
     if at.steps == "loop" and (name in GROWS or name == "torch.stack") and _gathers(at, node):
         at.report("growing-cat", node.func, "of a list that each turn adds to")
     sizes: list[ast.expr] = []
@@ -332,6 +367,9 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         sizes = [*node.args[1:2], *(item.value for item in node.keywords if item.arg == "size")]
     elif method in SIZED and name.split(".")[0] not in at.names.imported and not _own(node):
         sizes = list(node.args[:1] if method == "new_full" else node.args)
+    if name == "torch.topk" or (method == "topk" and not name.startswith("torch.")):
+        sizes = [*node.args[int(name == "torch.topk") :][:1]]
+        sizes += [item.value for item in node.keywords if item.arg == "k"]
     sizes += [one for size in sizes if isinstance(size, ast.Tuple | ast.List) for one in size.elts]
     if at.steps == "loop" and not name.startswith("torch."):
         sizes += [item.value for item in node.keywords if LENGTH.search(item.arg or "")]
@@ -344,7 +382,10 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             at.report("data-dependent-shape", node.func, "as many elements as were found")
     if method == "narrow" or name == "torch.narrow":
         start = node.args[1 + (name == "torch.narrow") :][:1]
-        if start and (_positions(at, start[0]) or _counts(at, start[0])):
+        length = node.args[2 + (name == "torch.narrow") :][:1]
+        if any(_kept_place(at, one) for one in start + length):
+            at.report("python-number", node.func, "each length is a graph of its own")
+        elif start and (_positions(at, start[0]) or _counts(at, start[0])):
             at.report("python-number", node.func, "each place is a graph of its own")
     if method == "split" or name == "torch.split":
         lengths = node.args[1:2] if name == "torch.split" else node.args[:1]
@@ -355,6 +396,40 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         given = {keyword.arg for keyword in node.keywords}
         if repeats and at.kind(repeats[0]) == "tensor" and "output_size" not in given:
             at.report("data-dependent-shape", node.func, "without output_size it reads the sum")
+
+
+def _ranges(node: ast.AST) -> bool:
+    """[torch.arange(start, start + n) for start, n in zip(starts, lengths)]."""
+    if not isinstance(node, ast.ListComp | ast.GeneratorExp) or not isinstance(node.elt, ast.Call):
+        return False
+    own = {_last(one) for item in node.generators for one in walk(item.target)} - {""}
+    used = {_last(one) for part in node.elt.args for one in walk(part)}
+    return _last(node.elt.func) == "arange" and bool(own & used)
+
+
+def _caches(at: "State", node: ast.Call, method: str) -> None:
+    """generate() of transformers, and a model that is given what it kept at the turn before: keys
+    and values grow with each token.
+    """
+    given = {item.arg: item.value for item in node.keywords}
+    if at.names.imports & STATIC or "cache_implementation" in given:
+        return
+    if method == "generate" and ("transformers" in at.names.imports or given.keys() & GENERATES):
+        owner = node.func.value  # type: ignore[attr-defined]
+        once = getattr(given.get("max_new_tokens"), "value", 0) == 1
+        if at.tensors.defined(node.func, at.scope) is None and not (once or _is_own(owner)):
+            at.report("growing-cat", node.func, "keys and values grow with each token")
+    elif _last(node.func) == "Thread" and _last(given.get("target", node)) == "generate":
+        at.report("growing-cat", node.func, "keys and values grow with each token")
+    elif at.steps == "loop" and isinstance(given.get("past_key_values"), ast.Name | ast.Attribute):
+        at.report("growing-cat", node.func, "keys and values grow at each turn")
+
+
+def _is_own(owner: ast.AST) -> bool:
+    """self or super(): the program's own loop, read where it is defined."""
+    return written(owner) == "self" or (
+        isinstance(owner, ast.Call) and _last(owner.func) == "super"
+    )
 
 
 def _own(node: ast.Call) -> bool:
@@ -467,10 +542,10 @@ def _was_read(at: "State", node: ast.AST) -> bool:
 
 def _by_turn(at: "State", node: ast.AST) -> bool:
     kept = reaching(at, node) if isinstance(node, ast.Name) and at.loops else []
-    return any(item.kind == "loop" or _is_counted(item) for item in kept)
+    return any(item.kind == "loop" or _counted(item) for item in kept)
 
 
-def _is_counted(item: Binding) -> bool:
+def _counted(item: Binding) -> bool:
     return item.kind == "count"
 
 
@@ -521,20 +596,36 @@ def _random(at: "State", node: ast.AST, depth: int = 16) -> bool:
     return False
 
 
-def _check_padding(at: "State", node: ast.Call, name: str, method: str) -> None:
+def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
     """Batches that are as long as the longest of their samples, in the loader as well."""
     last = name.split(".")[-1]
     given = {item.arg: item.value for item in node.keywords}
     if name.startswith("torch.") and last in PACKS and "total_length" not in given:
         at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
         return
-    if not given.keys() & {"pad_to_multiple_of"} and last == "DataCollatorWithPadding":
+    owner = written(node.func.value).split(".")[-1] if method else ""  # type: ignore[attr-defined]
+    pads = COLLATOR.match(last) or (method == "pad" and TOKENIZER.search(owner))
+    if pads and "pad_to_multiple_of" not in given:
         if getattr(given.get("padding"), "value", "") != "max_length":
             at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
+        return
+    if last == "DataLoader" and not given.keys() & {"drop_last", "batch_sampler", None}:
+        size = given.get("batch_size") or (node.args[1] if len(node.args) > 1 else ast.Constant(1))
+        whole = _draws_a_number(at, given.get("sampler"))
+        if getattr(size, "value", 2) not in (None, 1) and len(node.args) < DROPS and not whole:
+            at.report(
+                "data-dependent-shape", node.func, "the last batch holds what is left", "note"
+            )
         return
     if "return_tensors" in given and not given.keys() & {"pad_to_multiple_of", None}:
         if getattr(given.get("padding"), "value", None) in (True, "longest"):
             at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
+        return
+    if last.endswith("TrainingArguments") and not given.keys() & {"dataloader_drop_last", None}:
+        at.report("data-dependent-shape", node.func, "the last batch holds what is left", "note")
+        return
+    if last in ("tuple", "list") and _keeps_sizes(at, node):
+        at.report("data-dependent-shape", node.func, "each sample keeps a size of its own")
         return
     if last in (*MADE, "arange") and name.startswith("torch."):
         sizes = node.args[:1] if last == "full" else node.args
@@ -542,15 +633,67 @@ def _check_padding(at: "State", node: ast.Call, name: str, method: str) -> None:
             at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
 
 
+def _draws_a_number(at: "State", node: ast.AST | None) -> bool:
+    """A RandomSampler that is told how many samples to draw: whole batches, as a rule."""
+    kept = at.scope.bindings(node.id) if isinstance(node, ast.Name) else []
+    for made in [node, *(item.node for item in kept)]:
+        if isinstance(made, ast.Call) and _last(made.func).endswith("RandomSampler"):
+            return len(made.args) > 2 or any(item.arg == "num_samples" for item in made.keywords)
+    return False
+
+
+def _keeps_sizes(at: "State", node: ast.Call) -> bool:
+    """tuple(zip(*batch)) of a collate function: samples that are not made one tensor."""
+    collates = any("collat" in one.lower() for one in _within(at))
+    match node.args:
+        case [ast.Call(func=ast.Name("zip"), args=[ast.Starred()])]:
+            if isinstance(at.scope.node, ast.Lambda):
+                return at.scope.node.body is node
+            ends = (one for one in walk(at.scope.node) if isinstance(one, ast.Return))
+            return collates and any(one.value is node for one in ends)
+    return False
+
+
 def _long(at: "State", node: ast.Call, name: str) -> None:
     """What goes to the device is as long as a prompt, a request or a sound is."""
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     placed = any(item.arg == "device" for item in node.keywords)
+    if method in ("to", "cuda") and _of_a_list(at, node.func.value):  # type: ignore[attr-defined]
+        at.report("input-length", node.func, "each element of the list has a size of its own")
+        return
     if method in ("to", "cuda") and (node.args or placed or method == "cuda"):
         if not moves_to_host(node):
             _own_length(at, node, node.func.value)  # type: ignore[attr-defined]
     elif placed and name in MADE_OF:
         _own_length(at, node, node)
+
+
+def _of_a_list(at: "State", node: ast.AST) -> bool:
+    """image of [image.to(device) for image in images], v of {k: v.to(device) for k, v in t.items()}
+    in a list of targets: what a detector is given, image by image.
+    """
+    if not isinstance(node, ast.Name) or not at.steps:
+        return False
+    kept = at.scope.names.get(node.id, ())
+    if len(kept) != 1 or kept[0].kind != "loop":
+        return False
+    over = kept[0].node
+    if isinstance(at.scope.node, ast.DictComp):
+        outer = at.scope.parent
+        match over:
+            case ast.Call(func=ast.Attribute(attr="items", value=ast.Name(target))):
+                return (
+                    outer is not None
+                    and isinstance(outer.node, ast.ListComp | ast.GeneratorExp)
+                    and any(
+                        TARGETS.search(_last(item.node))
+                        for item in outer.names.get(target, ())
+                        if item.node
+                    )
+                )
+        return False
+    of_images = over is not None and IMAGES.search(_last(over)) is not None
+    return of_images and isinstance(at.scope.node, ast.ListComp | ast.GeneratorExp)
 
 
 def _own_length(at: "State", node: ast.Call, moved: ast.AST) -> None:
@@ -600,7 +743,9 @@ def _tokenizes(node: ast.Call) -> bool:
         function = function.value
         if ENCODER.search(_last(function)) and node.func.attr == "encode":  # type: ignore[attr-defined]
             return True
-    return TOKENIZER.search(_last(function)) is not None
+    return (
+        TOKENIZER.search(_last(function)) is not None or WRITES.search(_last(function)) is not None
+    )
 
 
 def _as_long_as_given(at: "State", node: ast.AST, depth: int = 6) -> bool:
@@ -618,6 +763,11 @@ def _as_long_as_given(at: "State", node: ast.AST, depth: int = 6) -> bool:
             return _as_long_as_given(at, owner, depth - 1)
         case ast.Call():
             given = {item.arg: item.value for item in node.keywords}
+            if _last(node.func) in ("list", "tuple") and len(node.args) == 1:
+                return _as_long_as_given(at, node.args[0], depth - 1)
+            match node:
+                case ast.Call(func=ast.Name("sum"), args=[_, ast.List(elts=[])]):
+                    return True  # lists of requests, one behind the other
             fixed = getattr(given.get("padding"), "value", None) == "max_length"
             return _tokenizes(node) and not fixed
         case ast.Name():
@@ -625,12 +775,29 @@ def _as_long_as_given(at: "State", node: ast.AST, depth: int = 6) -> bool:
             home = at.scope.find(node.id)
             if home is not None and node.id in home.added:
                 return any(isinstance(one, ast.Starred) for one in home.added[node.id])
+            if any(_is_list_of_numbers(item.node) for item in kept):
+                return True
+            if TOKENS.search(node.id) and at.kind(node) != "tensor":
+                if all(item.kind in ("parameter", "loop", "part") for item in kept):
+                    return True  # a list of tokens that a caller gives
             return bool(kept) and all(
                 item.kind == "value"
                 and item.node is not None
                 and _as_long_as_given(at, item.node, depth - 1)
                 for item in kept
             )
+    return False
+
+
+def _is_list_of_numbers(node: ast.AST | None) -> bool:
+    """A parameter that is annotated as List[int] or List[List[int]]."""
+    if not isinstance(node, ast.arg) or LENGTHS.search(node.arg):
+        return False
+    said = node.annotation
+    while isinstance(said, ast.Subscript) and _last(said.value) in ("List", "list", "Sequence"):
+        said = said.slice
+        if isinstance(said, ast.Name) and said.id == "int":
+            return True
     return False
 
 
@@ -645,7 +812,10 @@ def _longest(at: "State", node: ast.AST, depth: int = 4) -> bool:
                 return True
             return isinstance(sized, ast.Subscript) and _last(sized.value) == "shape"
         case ast.Call(func=ast.Name("max"), args=[ast.Name() | ast.Attribute() as item]):
-            return LENGTHS.search(_last(item)) is not None and at.kind(item) != "tensor"
+            collates = any("collat" in one.lower() for one in _within(at))
+            return LENGTHS.search(_last(item)) is not None and (
+                collates or at.kind(item) != "tensor"
+            )
         case ast.Call(func=ast.Name("min" | "int")):
             return any(_longest(at, one, depth - 1) for one in node.args)
         case ast.Tuple() | ast.List():
@@ -690,13 +860,16 @@ def _is_read(at: "State", node: ast.AST, reads: re.Pattern[str], depth: int = 9)
         return False
     match node:
         case ast.Name():
-            return _all_kept(at, node, lambda kept: _is_read(at, kept, reads, depth - 1))
+            own = [item.node for item in reaching(at, node) if not isinstance(item.node, ast.arg)]
+            if not own:
+                return _all_kept(at, node, lambda kept: _is_read(at, kept, reads, depth - 1))
+            return all(one is not None and _is_read(at, one, reads, depth - 1) for one in own)
         case ast.BinOp(left=one) | ast.Subscript(value=one):
             return _is_read(at, one, reads, depth - 1)
         case ast.arg():
             return is_given(at, node, lambda one: _is_read(at, one, reads, depth // 3))
         case ast.Call():
-            if reads.search(at.dotted(node.func)):
+            if reads.search(at.dotted(node.func) or written(node.func)):
                 return True
             if _last(node.func) in ("resample", "from_numpy", "tensor", "FloatTensor", *ARRAYS):
                 return any(_is_read(at, one, reads, depth - 1) for one in node.args)
@@ -776,7 +949,8 @@ def _is_wide_array(at: "State", node: ast.AST, depth: int = 4) -> bool:
         case ast.Name() if depth:
             return _all_kept(at, node, lambda kept: _is_wide_array(at, kept, depth - 1))
         case ast.Call(func=ast.Attribute(attr="astype"), args=[kind, *_]):
-            return at.dotted(kind) in ("numpy.float64", "numpy.double", "float")
+            words = ("numpy.float64", "numpy.double", "float", "float64", "double")
+            return (at.dotted(kind) or getattr(kind, "value", "")) in words
         case ast.Call(func=ast.Attribute(attr="unsqueeze" | "reshape" | "view", value=one)):
             return _is_wide_array(at, one, depth - 1)
         case ast.Call():
@@ -858,6 +1032,9 @@ def sliced(at: "State", node: ast.Subscript) -> None:
         if not isinstance(part, ast.Slice):
             continue
         for end in filter(None, (part.lower, part.upper)):
+            if kind != "host" and _kept_place(at, end) and not at.on_cpu(node.value):
+                at.report("python-number", node, "each place of the slice is a graph of its own")
+                return
             if kind != "host" and _is_accepted(at, end) and not at.on_cpu(node.value):
                 at.report("data-dependent-shape", node, "as long as what was accepted")
                 return
@@ -936,6 +1113,18 @@ def _positions(at: "State", node: ast.AST) -> bool:
             if kept and all(one.kind == "parameter" for one in kept):
                 return at.kind(item) != "tensor"
     return False
+
+
+def _kept_place(at: "State", node: ast.AST) -> bool:
+    """state.decode_start, cache.current_length: a place that another object counts."""
+    return any(
+        isinstance(one, ast.Attribute)
+        and COUNTED.search(one.attr) is not None
+        and (written(one.value) not in ("self", "cls", "") or one.attr.startswith("cur"))
+        and written(one.value).split(".")[-1].lower() not in NAMES["settings"]
+        and at.kind(one) != "tensor"
+        for one in walk(node)
+    )
 
 
 def _is_brought(at: "State", node: ast.AST) -> bool:

@@ -37,6 +37,7 @@ class Uses:
         self._used: set[tuple[Scope | None, str]] | None = None
         self._called: dict[str, list[tuple[ast.Call, Scope]]] = {}
         self._closures: set[str] = set()
+        self._given: dict[str, list[tuple[ast.expr, Scope]]] = {}
 
     def calls(self, name: str) -> list[tuple[ast.Call, Scope]]:
         """The calls of a function of this file, by its name alone."""
@@ -48,6 +49,11 @@ class Uses:
         """Functions that PyTorch/XLA calls after a step, when the values are there anyway."""
         self._scan()
         return self._closures
+
+    def updates(self, scope: Scope, name: str) -> list[tuple[ast.expr, Scope]]:
+        """What a meter was given: loss of losses.update(loss, n)."""
+        self._scan()
+        return [(one, where) for one, where in self._given.get(name, ()) if where is scope]
 
     def is_used(self, home: Scope, name: str) -> bool:
         """A name, or an attribute such as self.x in a class, is used as only tensors are."""
@@ -92,6 +98,8 @@ class Uses:
                 self._note(function.value, scope)
             if name == "backward" and not node.args:
                 self._note_parts(function.value, scope)
+            if name == "update" and node.args and written(function.value):
+                self._given.setdefault(written(function.value), []).append((node.args[0], scope))
         if not name:
             return
         if name in NAMES["tensor_takers"] and node.args:

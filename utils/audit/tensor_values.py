@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 
 MODULE = re.compile(r"(^|[._])(model|module|net|network|encoder|decoder|unet|vae|head)s?$|^$", re.I)
+LAYER = re.compile(
+    r"(^|[._])(layer|block|pipe|pipeline|embed|embedding|embeddings|embed_tokens|expert|backbone|ln_f|norm)$"
+)
 # Functions that read a tensor once: to save it, at the end of a program, or in a test.
 SAVES = re.compile(
     r"^_?init|reset_parameters|save|load_|state_dict|(get|set|restore)_\w*state|checkpoint|export|convert",
@@ -22,12 +25,14 @@ SAVES = re.compile(
 ENDS = re.compile(r"^test|^main$|(^|_)post_init(_|$)", re.I)
 # Methods whose result is a tensor if it is moved afterwards.
 RESHAPES = {"squeeze", "flatten", "reshape", "clone", "float", "half", "transpose"}
-MASK = re.compile(r"(^|_)masks?$")
+MASK = re.compile(r"(^|_)masks?$|^(is_)?valid(_\w+)?$|^(padding|non_?pad\w*|selected)$")
 # Methods of a mask that give a mask
 MASKED = {"any", "all", "squeeze", "unsqueeze", "view", "to", "flatten", "reshape", "expand"}
 MASKED |= {"scatter", "gather", "index_select", "roll", "flip", "T", "transpose", "numpy"}
 MASKED |= {"expand_as", "repeat", "clone", "detach", "contiguous", "byte", "cuda", "permute", "t"}
-LOGGER = re.compile(r"(^|[._])(\w*logger|log|\w*writer|wandb|tensorboard|tb|pbar|progress_bar)$")
+LOGGER = re.compile(
+    r"(^|[._])(\w*logger|log|mlflow|swanlab|neptune|comet\w*|clearml|\w*writer|wandb|tensorboard|tb|pbar|progress_bar)$"
+)
 # Classes whose methods the loader runs on the host.
 HOSTED = re.compile(r"(Dataset|Transforms?|Tokenizer|Augmentation)$|Collat(e|or)")
 SAMPLE = re.compile(r"^(imgs?|images?|pic|sample|clip|video|frames?|data|results|item|example)$")
@@ -45,8 +50,20 @@ VOCABULARY = re.compile(
 SAMPLERS = {"Sampler", "BatchSampler", "DistributedSampler"}
 SCHEDULER = re.compile(r"(scheduler|plateau)\w*$", re.I)
 STOPS = re.compile(r"(ids?|tokens?)$")
+DRAWS = re.compile(r"(random|numpy\.random)\.(random|rand|uniform|randint|randn|binomial)$")
+SPARSE = re.compile(
+    r"torch\.(nested\.\w+|sparse\.(Float|Double|Half)?Tensor|sparse_\w+_tensor|sparse\.(mm|addmm|softmax|sum))$"
+)
+UNPADS = re.compile(r"^_?(unpad_(input|qkv)\w*|upad_input|get_unpad_data)$")
+OUTPUT = re.compile(
+    r"^(output|generated|gen|pred|predicted|out)\w*_?(ids|tokens|sequences?)$|^(outputs|output)$"
+)
+FINDS = {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "combinations"}
+REDUCES = {"sum", "mean", "max", "min", "norm", "abs", "any", "all", "prod"}
 SHORT = 6  # statements of a function that only reads a tensor
-SUPPRESSES = re.compile(r"(^|_)nms$")
+SUPPRESSES = re.compile(
+    r"(^|_)nms(_(cpu|gpu|cuda|rotated|normal|normal_gpu))?$|^non_max(imum)?_suppression"
+)
 
 
 def is_hosted(node: ast.ClassDef) -> bool:
@@ -114,6 +131,29 @@ def is_device_tensor(at: "State", node: ast.AST) -> bool:
     return at.kind(node) == "tensor" and not at.on_cpu(node)
 
 
+def _by_reduction(at: "State", test: ast.AST) -> bool:
+    """x.sum() != 0 in a module, of something unknown where no arrays are about."""
+    parts = [test.left, *test.comparators] if isinstance(test, ast.Compare) else []
+    if not (at.steps or at.loops or at.functions) or not only_torch(at):
+        return False
+    for part in parts:
+        match part:
+            case ast.Call(func=ast.Attribute(attr=method, value=owner), args=[]) if (
+                method in REDUCES and not part.keywords and not at.kind(owner)
+            ):
+                if isinstance(owner, ast.Attribute | ast.Name | ast.Compare) and not at.on_cpu(
+                    owner
+                ):
+                    return True
+    return False
+
+
+def _chance(at: "State", test: ast.Compare) -> bool:
+    """random.random() < 0.5."""
+    parts = [test.left, *test.comparators]
+    return any(isinstance(one, ast.Call) and DRAWS.match(at.dotted(one.func)) for one in parts)
+
+
 def called(at: "State", node: ast.Call, name: str) -> None:
     """A call that waits for a value, or whose result has a shape that depends on values."""
     if not at.torch or on_host(at):
@@ -142,6 +182,17 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         and name.count(".") == 1
     ):
         at.report("data-dependent-shape", node.func)
+    elif SPARSE.match(name) or method in ("to_sparse", "coalesce"):
+        at.report(
+            "data-dependent-shape", node.func, "a sparse tensor holds as many elements as there are"
+        )
+    elif name.startswith("torch.distributed.") and "object" in name.split(".")[-1]:
+        if at.steps or at.loops:
+            at.report("data-dependent-shape", node.func, "as long as the pickled objects")
+    elif UNPADS.search(method or name.split(".")[-1]):
+        at.report("data-dependent-shape", node.func, "as many tokens as are no padding")
+    elif name == "torch.optim.LBFGS":
+        at.report("tensor-control-flow", node.func, "its line search decides by values")
     elif name == "torch.where" and len(node.args) == 1 and not node.keywords:
         at.report("data-dependent-shape", node.func, "torch.where with one argument is nonzero")
     elif name in ("torch.nn.functional.one_hot",) and len(node.args) == 1:
@@ -162,7 +213,7 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
     if not at.steps and _reads_once(at):
         return
     if owner is not None and moves_to_host(node):
-        if _moved(at, owner):
+        if node not in at.reported and _moved(at, owner):
             _sync(at, node.func, f".{method}() waits as .item() does")
     elif method in ("tolist", "numpy") and owner is not None and not node.args:
         if method == "numpy" and _is_moved(at):
@@ -183,8 +234,11 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
                 at, node.func, "the text holds the value of a tensor, which waits as .item() does"
             )
     elif method in ("decode", "batch_decode") and owner is not None and at.kind(owner) != "tensor":
-        if (at.steps or at.loops) and node.args and TOKENIZER.search(written(owner)):
-            if is_device_tensor(at, node.args[0]):
+        if node.args and TOKENIZER.search(written(owner)):
+            last = _unsliced(node.args[0])
+            named = OUTPUT.search(written(last).split(".")[-1]) is not None
+            named = named and at.kind(node.args[0]) in ("", "maybe") and not _is_annotated(at, last)
+            if is_device_tensor(at, node.args[0]) or (named and not at.on_cpu(node.args[0])):
                 _sync(at, node.func, "a tokenizer reads the tensor, and waits as .item() does")
     elif (at.steps or at.loops) and _helps_to_read(at, node):
         _sync(at, node.func, "the function reads the tensor, and waits as .item() does")
@@ -216,10 +270,27 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
     elif name.split(".")[0] in ("numpy", "math") or name == "range":
         if any(is_device_tensor(at, one) and not _is_parameter(at, one) for one in node.args):
             _sync(at, node.func, "it takes the values of a tensor, and waits as .item() does")
+    elif name in ("torch.full", "torch.full_like") and len(node.args) > 1:
+        if is_device_tensor(at, node.args[1]):
+            _sync(
+                at, node.func, "it is filled with the value of a tensor, and waits as .item() does"
+            )
     elif name in ("torch.tensor", "torch.as_tensor") and node.args and not _on_cpu(node):
         if at.tensors.element(node.args[0], at.scope) == "tensor":
             if not isinstance(node.args[0], ast.List | ast.Tuple) and not at.on_cpu(node.args[0]):
                 _sync(at, node.func, "made of a list of tensors, it reads each of them")
+
+
+def _is_annotated(at: "State", node: ast.AST) -> bool:
+    """A parameter that is said to be something, of which the inference knows no tensor."""
+    kept = at.scope.bindings(node.id) if isinstance(node, ast.Name) else []
+    return any(getattr(item.node, "annotation", None) is not None for item in kept)
+
+
+def _unsliced(node: ast.AST) -> ast.AST:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
 
 
 def _helps_to_read(at: "State", node: ast.Call) -> bool:
@@ -269,6 +340,8 @@ def _moved(at: "State", owner: ast.expr) -> bool:
     kind = at.kind(owner)
     text = written(owner)
     if kind in ("host", "module") or text == "self" or at.on_cpu(owner):
+        return False
+    if kind != "tensor" and LAYER.search(text):
         return False
     if kind == "tensor" or (kind == "maybe" and not text) or _is_detached(owner):
         return True
@@ -446,7 +519,7 @@ def is_found(at: "State", node: ast.AST | None, depth: int = 12) -> bool:
         case ast.Call():
             name = at.dotted(node.func)
             last = node.func.attr if isinstance(node.func, ast.Attribute) else name.split(".")[-1]
-            if last in ("nonzero", "argwhere", "masked_select") or SUPPRESSES.search(last):
+            if last in FINDS or SUPPRESSES.search(last):
                 return name.split(".")[0] not in NAMES["host_modules"] and not at.on_cpu(node)
             if name in ("torch.cat", "torch.stack") and node.args:
                 joined = node.args[0]
@@ -627,8 +700,10 @@ def decision(at: "State", test: ast.AST) -> None:
             if (listed or STOPS.search(written(right))) and is_device_tensor(at, test.left):
                 at.report("tensor-control-flow", test)
         case ast.Compare() | ast.Subscript():
-            if at.kind(test) == "tensor" and not at.on_cpu(test):
+            if (at.kind(test) == "tensor" or _by_reduction(at, test)) and not at.on_cpu(test):
                 at.report("tensor-control-flow", test)
+            elif isinstance(test, ast.Compare) and at.steps and _chance(at, test):
+                at.report("python-number", test, "drawn at random: each way is a graph of its own")
             elif counts_found(at, test.left if isinstance(test, ast.Compare) else test):
                 at.report("tensor-control-flow", test, "by how many were found")
         case ast.Name() if counts_found(at, test):

@@ -55,6 +55,11 @@ class Reader(State):
         optional = self.optional or (self.packages and self.guards.optional(node.test))
         chosen = self.packages and legacy.chooses(node.test)
         state = {"periodic": self.periodic + tensor_values.is_periodic(node.test)}
+        if no is not None and self.torch and self.guard is None and _gives_back(node.body):
+            self.idiom(no)
+        if isinstance(node.test, ast.BoolOp) and self.torch and _chooses_cpu(node.body):
+            for part in node.test.values:
+                self.idiom(self.guards.implied(part, False, self.scope))
         if stops(node.body):
             state |= {"loops": 0, "epochs": False, "once": True}
         alone = self.torch and yes is ELSEWHERE and not node.orelse and self.guard is None
@@ -190,6 +195,12 @@ class Reader(State):
     def _on_Assign(self, node: ast.Assign) -> None:
         self.all(node.targets)
         for target in node.targets:
+            if isinstance(target, ast.Attribute):
+                cuda_names.answer(self, node.value)
+                match node.value:
+                    case ast.Call(func=ast.Attribute(value=ast.Attribute() as owner)):
+                        if written(owner) == written(target):
+                            self.reported.add(node.value)  # self.w = self.w.cpu(): parked there
             cuda_devices.assigned(self, target, node.value)
             cuda_names.assigned(self, target)
             tensor_shapes.assigned(self, target, node.value)
@@ -204,6 +215,7 @@ class Reader(State):
 
     def _on_Return(self, node: ast.Return) -> None:
         if node.value is not None:
+            cuda_names.answer(self, node.value)
             # get_device() returns a device.
             cuda_devices.named(self, self.functions[-1] if self.functions else "", node.value)
 
@@ -214,6 +226,8 @@ class Reader(State):
     # Expressions
 
     def _on_JoinedStr(self, node: ast.JoinedStr) -> None:
+        for part in node.values:
+            cuda_names.answer(self, getattr(part, "value", None))
         tensor_values.formatted(self, node)
         self.children(node)
 
@@ -280,6 +294,8 @@ class Reader(State):
         is_torch = name.startswith("torch.") and not name.startswith("torch.neuron.")
         done = cuda_names.used if is_torch else legacy.used
         if not name or not done(self, node, name):
+            if node.attr == "_C" and name and not is_torch:
+                libraries.compiled(self, node)
             self.visit(node.value)
 
     def _on_Name(self, node: ast.Name) -> None:
@@ -292,8 +308,7 @@ class Reader(State):
 
     def _on_Constant(self, node: ast.Constant) -> None:
         legacy.text(self, node)
-        if self.torch:
-            cuda_names.text(self, node)
+        cuda_names.text(self, node)
 
     def _on_Subscript(self, node: ast.Subscript) -> None:
         tensor_values.indexed(self, node)
@@ -307,7 +322,6 @@ class Reader(State):
         self.children(node)
 
     def _on_Dict(self, node: ast.Dict) -> None:
-        cuda_names.entries(self, node)
         cuda_devices.items(self, node)
 
     def _on_Tuple(self, node: ast.Tuple) -> None:
@@ -315,6 +329,19 @@ class Reader(State):
         self.all(node.elts)
 
     _on_List = _on_Set = _on_Tuple
+
+
+def _gives_back(body: list[ast.stmt]) -> bool:
+    """The block ends with a value: it decides, and does not only leave something out."""
+    last = body[-1]
+    return isinstance(last, ast.Return) and getattr(last.value, "value", last.value) is not None
+
+
+def _chooses_cpu(body: list[ast.stmt]) -> bool:
+    """args.device = "cpu"."""
+    return any(
+        isinstance(one, ast.Assign) and getattr(one.value, "value", "") == "cpu" for one in body
+    )
 
 
 def _caught(handler: ast.ExceptHandler) -> list[ast.expr]:
