@@ -197,10 +197,18 @@ class Progress(Page):
         """A row for each person; it asks again by itself."""
         if not self.person().teacher:
             raise web.HTTPError(403)
+        paused = bool(self.get_query_argument("paused", ""))
+        if not paused:
+            self.set_header("Refresh", "10")
         rows = [self._row(p) for p in self.classroom.known.people.values() if not p.teacher]
         used = sum(use.memory_bytes for use in self.classroom.uses.values())
         numbers = sorted({lab["lab"].number for row in rows for lab in row["labs"]})
-        values = {"time": time.strftime("%H:%M:%S"), "used_gb": used / 1e9, "labs": numbers}
+        values = {
+            "time": time.strftime("%H:%M:%S"),
+            "used_gb": used / 1e9,
+            "labs": numbers,
+            "paused": paused,
+        }
         self.show("progress.html.jinja", rows=rows, limits=self.classroom.limits, **values)
 
     def _row(self, person: people.Person) -> dict[str, Any]:
