@@ -34,7 +34,7 @@ def planned(instance: str, hours: float) -> dict[str, Any]:
     made = json.loads(json.dumps(launch.plan("ec2", instance, hours=hours).as_dict()))
     kept = {name: made[name] for name in ("instance", "region", "hours")}
     for part in ("cost", "quota"):
-        messages = {"source", "response", "code", "service"}
+        messages = {"source", "label", "code", "service"}
         kept[part] = {k: v for k, v in made[part].items() if k not in messages}
     kept["image"] = {k: made["image"][k] for k in ("name", "sdk", "families")}
     # The whole policy has more statements, which all plans share.
