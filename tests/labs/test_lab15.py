@@ -160,6 +160,7 @@ print(sorted(os.listdir("/course")), sys.argv)
 """
 
 
+@pytest.mark.exhaustive
 def test_lab_15_is_graded_with_and_without_earlier_notebooks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

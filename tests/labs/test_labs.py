@@ -7,7 +7,7 @@ That the solution passes is proven by papermill (tests/notebooks) and in the san
 import contextlib
 import json
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,16 +35,16 @@ pytestmark = pytest.mark.usefixtures("xla_device")
 
 def by_day_and_by_night() -> list[Any]:
     """All wrong answers. An answer that is observed in processes of its own takes a second: of
-    those to one exercise that are refused with the same sentence, the first is tried by day.
+    those to one exercise, the first with each of seven sentences are tried by day.
     """
-    known: set[tuple[str, str]] = set()
+    known: dict[str, set[str]] = defaultdict(set)
     result = []
     for wrong in WRONG:
-        refused = wrong.exercise, wrong.record.says
-        again = refused in known and observer(wrong.exercise).apart
-        marks = [pytest.mark.exhaustive] if again else []
+        sentences = known[wrong.exercise]
+        late = wrong.record.says in sentences or len(sentences) >= LEAST_WRONG_ANSWERS
+        marks = [pytest.mark.exhaustive] if late and observer(wrong.exercise).apart else []
         result.append(pytest.param(wrong, marks=marks, id=wrong.id))
-        known.add(refused)
+        sentences.add(wrong.record.says)
     return result
 
 
