@@ -212,12 +212,16 @@ def test_slides_have_every_section_and_keep_results_closed(folder: Path) -> None
     assert [item.what for item in first.asked] == ["nodes of the graph of y"]
     assert first.measured["nodes of the graph of y"] == "8"
     page = (folder / "slides" / "03_lazy_tensors.html").read_text()
-    assert page.count("<section>") == 13 and page.count('<details class="notes">') == 13
+    assert page.count("<section>") == 13 + 2 and page.count('<details class="notes">') == 13
     # Whatever shows the number that is asked for is closed.
     own = page.split("<section>")[4]
     before, result = own.split('<details class="result">')
     assert "<img" not in before and "<img" in result.split("</details>")[0]
     assert "you counted the operations; inputs and constants are nodes too" in own
+    assert page.count("Now you: lab 03, exercise ") == 2
+    # What the lesson says after a prediction stands in the notes alone.
+    (third,) = (slide for slide in made if slide.title.startswith("3 "))
+    assert "stays pending" in third.notes and "stays pending" not in third.text
 
 
 def test_each_lesson_has_slides_a_prediction_and_advice() -> None:
@@ -254,7 +258,8 @@ def test_pages_name_what_the_class_does(folder: Path) -> None:
     grading = re.findall("--out graded/(.*) --lab (.*)", read["README.md"])
     assert grading == [(lab, lab) for lab in ("lab02", "lab03", "lab04")]
     rows = list(csv.reader(io.StringIO(read["people.csv"])))
-    assert rows[0] == ["name", "set up", "lab02", "lab03", "lab04", "exam", "remarks"]
+    assert rows[0] == ["name", "set up", *rows[0][2:5], "exam", "remarks"]
+    assert rows[0][2:5] == ["lab02 (of 6)", "lab03 (of 14)", "lab04 (of 8)"]
     assert [row[0] for row in rows[1:]] == PEOPLE
     assert read["exam.html"].count("<section>") == 2
     # The exam has no answers, and the key has each.
@@ -301,4 +306,4 @@ def test_pages_can_be_read_printed_and_presented(folder: Path, tmp_path: Path) -
         page.locator("section.now h2", has_text="1 Record now, run later").wait_for()
         without = browser.new_context(java_script_enabled=False).new_page()
         without.goto((folder / "slides/03_lazy_tensors.html").as_uri())
-        assert without.locator("section:visible").count() == 13
+        assert without.locator("section:visible").count() == 15

@@ -48,14 +48,13 @@ def ring(rng: random.Random) -> Drawn:
 
 def executions(rng: random.Random) -> Drawn:
     """How often a training loop executes that reads its loss at times."""
-    every, before = rng.randint(3, 9), rng.random() < 0.5
-    steps = every * rng.randint(5, 20)
-    reads = steps // every if before else 0
+    every, times = rng.randint(3, 9), rng.randint(5, 20)
+    steps = every * times
     return (
         f"A training loop on PyTorch/XLA has {steps} steps, and each ends with torch_xla.sync()."
-        f" Every {every}th step calls loss.item() right {'before' if before else 'after'} its sync."
+        f" Every {every}th step calls loss.item() right before its sync."
         " How many executions are there?",
-        str(steps + reads),
+        str(steps + times),
         "a read of a pending loss runs the forward pass once more; after the sync the value exists",
     )
 

@@ -182,13 +182,21 @@ def weeks(track: Track) -> Iterator[tuple[int, str, int, str, int]]:
         )  # fmt: skip
 
 
-def objectives(lesson: Lesson) -> list[str]:
-    """What a lesson promises, an item each, as Markdown."""
+def objectives(lesson: Lesson, exercises: Sequence[Exercise] = ()) -> list[str]:
+    """What a lesson promises, an item each, as Markdown; with some exercises of its lab alone, only
+    what names one of them or none."""
+    own = {exercise.id.partition(".ex")[2] for exercise in exercises}
     for cell in catalog.read_notebook(lesson.path)["cells"]:
         if cell.get("id") == "objectives":
-            found_items = re.findall(r"^- (.*)$", catalog.text(cell), re.MULTILINE)
-            return [slides.plain(item) for item in found_items]
+            promises = re.findall(r"^- (.*)$", catalog.text(cell), re.MULTILINE)
+            items = [slides.plain(item) for item in promises]
+            return [item for item in items if not own or not _proofs(item) or _proofs(item) & own]
     return []
+
+
+def _proofs(item: str) -> set[str]:
+    """Numbers of the exercises that prove a promise."""
+    return set(re.findall(r"\d+", " ".join(re.findall(r"exercises? ([\d, and]+)", item))))
 
 
 def criteria(exercise: Exercise) -> str:
@@ -213,13 +221,16 @@ def wrong_answers(exercise: Exercise) -> list[tuple[str, str]]:
     return rows[:USUAL]
 
 
-def guesses(lesson: Lesson) -> list[tuple[str, list[tuple[str, str]]]]:
-    """(number that the lesson asks for, the first [(wrong number, what it tells)])."""
+def guesses(lesson: Lesson) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """(what a lesson asks for, the number it shows, the first [(wrong number, what it tells)])."""
     name = f"lesson{lesson.number}"
     if not (PREDICTIONS / f"{name}.yaml").is_file():
         return []
+    right: dict[str, str] = {}
+    for slide in slides.slides(lesson):
+        right |= slide.measured
     return [
-        (item.what, rows)
+        (item.what, right.get(item.what, ""), rows[:GUESSES])
         for item in predictions(name).values()
         if (rows := slides.wrong_numbers(item))
     ]
@@ -289,5 +300,8 @@ def _write_people(path: Path, plan: Plan, people: Sequence[str]) -> None:
     """A table with a row for each person, to fill by hand or in a spreadsheet."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["name", "set up", *plan.labs, "exam", "remarks"])
+        most = [
+            f"{lab} (of {sum(e.points for e in plan.exercises_of(lab[3:])):g})" for lab in plan.labs
+        ]
+        writer.writerow(["name", "set up", *most, "exam", "remarks"])
         writer.writerows([name] + [""] * (len(plan.labs) + 3) for name in people)

@@ -21,7 +21,8 @@ _MEASURED = re.compile(r"<details><summary>(.*)</summary>(.*)</details>", re.DOT
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\.ipynb[^)]*\)")
 SENTENCES, BILL = 2, "**The bill.**"
 """Sentences of a section on its slide; the paragraph that stands on the first one."""
-_NOTEBOOK = re.compile(r"\bcells?\b|\boutput|\bbelow\b|\bin brackets\b|^\d+ min · ", re.IGNORECASE)
+_NOTEBOOK = re.compile(r"\bcells?\b|\boutput|\bbelow\b|\bin brackets\b", re.IGNORECASE)
+_LENGTH = re.compile(r"\d+ min · ")
 _SENTENCE = re.compile(r"(?<=[a-z0-9)*`][.?!])\s+(?=[A-Z*`])")
 
 
@@ -30,7 +31,8 @@ class Slide:
     """title and text (Markdown); figures as (PNG in base64, alternative text).
 
     asked: numbers to predict before the section runs. measured: {what: the number that the lesson
-    shows} of all its numbers. notes: what stands in the lesson there, as Markdown.
+    shows} of all its numbers. notes: what stands in the lesson there, as Markdown. before: the part
+    of the notes before the first prediction, which gives no answer away.
     """
 
     title: str
@@ -39,6 +41,7 @@ class Slide:
     asked: list[Prediction] = field(default_factory=list)
     measured: dict[str, str] = field(default_factory=dict)
     notes: str = ""
+    before: str = ""
 
 
 def slides(lesson: Lesson) -> list[Slide]:
@@ -55,6 +58,7 @@ def slides(lesson: Lesson) -> list[Slide]:
                     results += [Slide(heading)] if kept else []
                 if kept:
                     results[-1].notes += f"{body}\n\n"
+                    results[-1].before += "" if results[-1].asked else f"{body}\n\n"
         elif kept:
             results[-1].asked += [records[key] for key in _keys(cell) if key in records]
             for output in cell.get("outputs", []):
@@ -109,9 +113,11 @@ def _keys(cell: dict[str, Any]) -> list[str]:
 
 
 def _text(slide: Slide) -> str:
-    """What of the notes stands on the slide: a list or table whole, else the first sentences that
-    are not about the notebook itself."""
-    blocks = [plain(block) for block in slide.notes.split("\n\n") if block.strip()]
+    """What of the notes before a prediction stands on the slide: a list or table whole, else the
+    first sentences that are not about the notebook itself.
+    """
+    blocks = [plain(block) for block in slide.before.split("\n\n") if block.strip()]
+    blocks = [block for block in blocks if not _LENGTH.match(block)]
     for block in blocks:
         if block.startswith(("- ", "| ")) and not slide.figures:
             return block
@@ -119,7 +125,10 @@ def _text(slide: Slide) -> str:
     prose = " ".join(block for block in blocks if not block.startswith(others))
     sentences = [item for item in _SENTENCE.split(" ".join(prose.split())) if item]
     own = [item for item in sentences if not _NOTEBOOK.search(item)]
-    lines = [f"- {item}" for item in (own or sentences)[:SENTENCES]]
+    chosen = (own or sentences)[:SENTENCES]
+    if slide.asked and own and own[-1].endswith("?") and own[-1] not in chosen:
+        chosen.append(own[-1])  # the question itself
+    lines = [f"- {item}" for item in chosen]
     return "\n".join(lines + [f"\n{block}" for block in blocks if block.startswith(BILL)])
 
 
