@@ -1,14 +1,18 @@
 """A real browser for tests: Debian's Chromium, and axe-core, which finds what shuts people out."""
 
 import contextlib
+import functools
 import os
 import shutil
 import socket
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+
+WAIT_MS = 120_000
+"""How long a page may take for anything: beside other tests two processors are busy."""
 
 
 def chromium() -> str:
@@ -30,8 +34,20 @@ def launched() -> Iterator[Any]:
     flags = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=flags)
+        for make in ("new_page", "new_context"):
+            setattr(browser, make, _patient(getattr(browser, make)))
         yield browser
         browser.close()
+
+
+def _patient(make: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(make)
+    def made(*arguments: Any, **options: Any) -> Any:
+        page = make(*arguments, **options)
+        page.set_default_timeout(WAIT_MS)
+        return page
+
+    return made
 
 
 def violations(page: Any, context: Any = None) -> set[str]:

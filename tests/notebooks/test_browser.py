@@ -27,7 +27,7 @@ COPIED = ("labs", "notebooks", "utils")
 TOKEN = "test"
 PAGE_PX = 4000
 """What axe-core looks at in one go: it takes a second to begin."""
-START_S, RUN_MS, WIDGET_MS = 60, 240_000, 240_000
+START_S, RUN_MS, WIDGET_MS = 180, 240_000, 240_000
 
 # The kernel's own words are waited for: the page says "idle" before the kernel is connected.
 CONNECTED = """async () => {
@@ -117,7 +117,7 @@ def opened(server: str, notebook: str) -> Iterator[Any]:
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", lambda request: note_foreign(request.url, server, foreign))
         page.goto(f"{server}/lab/tree/{notebook}?reset&token={TOKEN}")
-        page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=60_000)
+        page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=RUN_MS)
         assert page.evaluate(CONNECTED) == "python3"
 
         if notebook.startswith(copies.FOLDER):

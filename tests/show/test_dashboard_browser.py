@@ -20,7 +20,7 @@ from utils.cost.tco.fields import FIELDS
 from utils.course.catalog import ROOT
 from utils.course.runner import kernel_environment
 
-START_S, WAIT_MS = 30, 30_000
+START_S, WAIT_MS = 120, 120_000
 PHONE = {"width": 360, "height": 740}
 READY = ".tco-drawn:nth-child(9) img"
 UNNAMED = """() => [...document.querySelectorAll('main :is(input, select)')]
