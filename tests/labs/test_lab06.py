@@ -196,6 +196,14 @@ def test_a_check_leaves_no_process(names: dict) -> None:
     assert set(multiprocessing.active_children()) <= before
 
 
+def test_a_worker_that_was_ended_first_counts_as_another_process() -> None:
+    def load(*_: object) -> list[object]:
+        raise RuntimeError("DataLoader worker (pid 7) is killed by signal: Terminated. ")
+
+    with pytest.raises(RuntimeError, match=pipeline.ELSEWHERE):
+        Pipeline([1], [1], 1, 1, 0).consume(load)
+
+
 def test_a_loader_may_be_called_in_any_thread_and_stop_where_it_likes(names: dict) -> None:
     case = cases_of("lab06.ex1", "public")[0]
     results: list = []

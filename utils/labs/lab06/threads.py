@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from utils.labs.lab06.pipeline import ELSEWHERE
 from utils.nki.interrupt import interrupt, settle
 
 SLICE_S = 0.02
@@ -65,9 +66,16 @@ def gathered() -> Iterator[Started]:
         yield result
     finally:
         threading.Thread.start, threading.excepthook = start, hook  # type: ignore[method-assign]
+        loader = False
         for process in set(multiprocessing.active_children()) - before:
-            process.terminate()
-            process.join(PROCESS_S)
+            try:
+                process.terminate()
+                process.join(PROCESS_S)
+            except RuntimeError:  # of a DataLoader, which hears here that its worker has ended
+                process.join(PROCESS_S)
+                loader = True
+        if loader:
+            raise RuntimeError(ELSEWHERE)
 
 
 def _dismiss(thread: threading.Thread) -> None:
