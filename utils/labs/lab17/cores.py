@@ -4,8 +4,7 @@ import json
 import random
 from typing import Any
 
-from utils.labs import Criterion, Facts
-from utils.labs.lab17.judging import judged
+from utils.labs import Facts
 
 WEIGHTS = {"pids": 5, "cores": 5}
 FORM = "`holders` returned {strange}: return {{'pids': [...], 'cores': ...}}"
@@ -26,7 +25,7 @@ def made(rng: random.Random, kind: str) -> Facts:
     held = {device: 0 for device in range(asked // each, (asked + size - 1) // each + 1)}
     pids = rng.sample(range(2000, 400000), 4)
     second = max(held)
-    if rng.random() < 0.5 and second > min(held):
+    if kind == "none" or rng.random() < 0.5:  # two runs hold what is asked for
         held[second] = 1
     # Everything else is taken by a third run, but for the free ranges of the kind.
     taken = {device: 2 for device in range(DEVICES) if device not in held} | held
@@ -38,7 +37,7 @@ def made(rng: random.Random, kind: str) -> Facts:
         taken.pop(device)
     watchers = {device: _LOOKERS[0] for device in range(DEVICES)}
     commands = rng.sample(_RUNS, 3)
-    listing = [
+    listing: list[dict[str, Any]] = [
         {
             "neuron_device": device,
             "nc_count": each,
@@ -60,37 +59,13 @@ def made(rng: random.Random, kind: str) -> Facts:
         " Available:0",
         "2026-Nov-20 09:12:04.0324 28078:28078 ERROR   NRT:nrt_init  failed",
     ))  # fmt: skip
-    return {"listing": json.dumps(listing), "log": log} | _judgement(listing, asked, size)
-
-
-def _judgement(listing: list[dict[str, Any]], asked: int, size: int) -> Facts:
-    """What is right of an incident, and what known misconceptions say."""
     wanted = set(range(asked, asked + size))
     touched = [item for item in listing if wanted & {*item["neuroncore_ids"]}]
-    at = [item for item in listing if item["neuron_device"] in wanted]
-    ids = [core for item in listing if not _pids([item]) for core in item["neuroncore_ids"]]
-    range_ = _range(ids, size)
-    whole = _whole(ids, range_)
-    first = f"{ids[0]}-{ids[size - 1]}" if len(ids) >= size else None
-    devices = [str(int(end) // listing[0]["nc_count"]) for end in (range_ or "0-0").split("-")]
-    pids = {
-        "every-process": _pids(listing),
-        "watchers": sorted({p["pid"] for item in touched for p in item["neuron_processes"]}),
-        "core-as-device": _pids(at),
-        "first-device-only": _pids(touched[:1]),
-        "pid-twice": sorted(pid for item in touched for pid in _pids([item])),
-    }
-    cores = {
-        "over-a-gap": first,
-        "watched-is-taken": None,
-        "devices-not-cores": "-".join(devices) if range_ else None,
-        "the-whole-range": whole,
-        "end-excluded": f"{range_.split('-')[0]}-{int(range_.split('-')[1]) + 1}" if range_ else "",
-        "those-asked-for": f"{asked}-{asked + size - 1}",
-    }
+    unused = [core for item in listing if not _pids([item]) for core in item["neuroncore_ids"]]
     return {
-        "right": {"pids": _pids(touched), "cores": range_},
-        "lures": {"pids": pids, "cores": cores},
+        "listing": json.dumps(listing),
+        "log": log,
+        "right": {"pids": _pids(touched), "cores": _range(unused, size)},
         "words": {"asked": f"nc{asked} to nc{asked + size - 1}", "size": size},
     }
 
@@ -109,16 +84,6 @@ def _range(ids: list[int], size: int) -> str | None:
     return None
 
 
-def _whole(ids: list[int], found: str | None) -> str | None:
-    """The range to the end of what is free there."""
-    if found is None:
-        return None
-    start, end = map(int, found.split("-"))
-    while end + 1 in ids:
-        end += 1
-    return f"{start}-{end}"
-
-
 def core_cases(rng: random.Random) -> list[Facts]:
     """Six incidents in two cases."""
     return [
@@ -131,8 +96,3 @@ def core_words(case: Facts) -> str:
     """What a card says of a case."""
     asked = ", ".join(incident["words"]["asked"] for incident in case["incidents"])
     return f"{len(case['incidents'])} listings; asked for: {asked}"
-
-
-def judge_holders(case: Facts, facts: Facts) -> list[Criterion]:
-    """Two criteria: who holds the cores, and which are free."""
-    return judged(case, facts, WEIGHTS, FORM)

@@ -3,8 +3,7 @@
 import random
 from typing import Any
 
-from utils.labs import Criterion, Facts
-from utils.labs.lab17.judging import judged
+from utils.labs import Facts
 
 WEIGHTS = {"cause": 6, "since": 4}
 FORM = "`slow` returned {strange}: return {{'cause': ..., 'since': ...}}"
@@ -49,8 +48,9 @@ def made(rng: random.Random, cause: str, moment: str) -> Facts:
             stats["error_summary"]["hardware"] = rng.randint(1, 3)
         graphs = 2 + (number - start + 1 if cause == "new graphs" and now else 0)
         reports.append(_report(stats, halves, graphs))
-    lures = _blip(rng, reports, blip, moment)
-    return {"reports": reports} | _judgement(reports, cause, start, blip, lures)
+    _add_blip(rng, reports, blip, moment)
+    right = {"cause": cause, "since": start}
+    return {"reports": reports, "right": right, "words": {"blip": blip}}
 
 
 def _report(stats: dict[str, Any], halves: list[list[float]], graphs: int) -> dict[str, Any]:
@@ -71,8 +71,8 @@ def _report(stats: dict[str, Any], halves: list[list[float]], graphs: int) -> di
     }
 
 
-def _blip(rng: random.Random, reports: list[dict[str, Any]], at: int, kind: str) -> str:
-    """Something that one early report shows and that causes nothing; what it would be taken for."""
+def _add_blip(rng: random.Random, reports: list[dict[str, Any]], at: int, kind: str) -> None:
+    """Something that one early report shows and that causes nothing."""
     stats = reports[at]["execution_stats"]
     stats["error_summary"]["transient"] = rng.randint(1, 4)  # corrected errors are in all of them
     if kind == "pause":
@@ -85,32 +85,6 @@ def _blip(rng: random.Random, reports: list[dict[str, Any]], at: int, kind: str)
     elif kind == "checkpoint":
         latency = stats["latency_stats"]
         latency["total_latency"]["p50"] = round(3 * latency["device_latency"]["p50"], 5)
-    return {"transient": "hardware", "pause": "idle core", "checkpoint": "host"}[kind]
-
-
-def _judgement(
-    reports: list[dict[str, Any]], cause: str, start: int, blip: int, blip_cause: str
-) -> Facts:
-    runs = [report["execution_stats"]["execution_summary"]["completed"] for report in reports]
-    return {
-        "right": {"cause": cause, "since": start},
-        "lures": {
-            "cause": {
-                "mean-of-halves": "host" if cause == "idle core" else "",
-                "slow-is-host": "host" if cause == "new graphs" else "",
-                "hardware-is-zero": "hardware",
-                "one-report": blip_cause,
-            },
-            "since": {
-                "one-report-since": blip,
-                "slowest-report": runs.index(min(runs)),
-                "the-last-report": REPORTS - 1,
-                "counted-from-one": start + 1,
-                "the-change-before": start - 1,
-            },
-        },
-        "words": {"blip": blip},
-    }
 
 
 def monitor_cases(rng: random.Random) -> list[Facts]:
@@ -127,8 +101,3 @@ def monitor_cases(rng: random.Random) -> list[Facts]:
 def monitor_words(case: Facts) -> str:
     """What a card says of a case."""
     return f"{len(case['incidents'])} runs of {REPORTS} reports"
-
-
-def judge_slow(case: Facts, facts: Facts) -> list[Criterion]:
-    """Two criteria: the cause, and the report in which it began."""
-    return judged(case, facts, WEIGHTS, FORM)

@@ -1,10 +1,8 @@
 """Incidents 3 and 4 of lab 17: several ranks complain, one of them has the reason."""
 
 import random
-from collections import Counter
 
-from utils.labs import Criterion, Facts
-from utils.labs.lab17.judging import judged
+from utils.labs import Facts
 
 WEIGHTS = {"rank": 5, "cause": 4, "action": 3}
 FORM = "`first_failure` returned {strange}: return {{'rank': ..., 'cause': ..., 'action': ...}}"
@@ -78,44 +76,13 @@ def made(rng: random.Random, cause: str) -> Facts:
     for mine in lines:
         mine.sort()
         logs.append("\n".join(f"{_clock(ms)} {level:5} {text}" for ms, level, text in mine))
-    return {"logs": logs} | _judgement(lines, culprit, cause, slow)
+    right = {"rank": culprit, "cause": cause, "action": ACTIONS[cause]}
+    return {"logs": logs, "right": right, "words": {"cause": cause}}
 
 
 def _clock(ms: int) -> str:
     minutes, rest = divmod(ms, 60_000)
     return f"2026-Nov-20 23:{minutes:02}:{rest / 1000:06.3f}"
-
-
-def _judgement(
-    lines: list[list[tuple[int, str, str]]], culprit: int, cause: str, slow: int
-) -> Facts:
-    errors = [(ms, rank) for rank, mine in enumerate(lines) for ms, level, _ in mine
-              if level == "ERROR"]  # fmt: skip
-    loud = Counter(rank for _, rank in errors)
-    rank = {
-        "last-line": max((mine[-1][0], rank) for rank, mine in enumerate(lines))[1],
-        "first-complaint": min(errors)[1],
-        "loudest": min(loud, key=lambda rank: (-loud[rank], rank)),
-        "compiled-already": slow,
-        "rank-zero": 0,
-    }
-    causes = {"collectives-are-ill": "collectives", "compiled-already-cause": "compiling"}
-    if cause in ("hbm", "repairable hbm"):
-        causes["two-kinds-of-hbm"] = "hbm" if cause == "repairable hbm" else "repairable hbm"
-        causes["memory-is-memory"] = "sram"
-    causes["waiting-is-hanging"] = "hang"
-    action = ACTIONS[cause]
-    actions = {
-        "end-what-compiles": "restart" if action == "wait" else "",
-        "replace-what-reloads": "replace" if action in ("reload", "inputs", "wait") else "",
-        "reload-what-is-broken": "reload" if action != "reload" else "",
-        "wait-for-the-dead": "wait" if action != "wait" else "",
-    }
-    return {
-        "right": {"rank": culprit, "cause": cause, "action": action},
-        "lures": {"rank": rank, "cause": causes, "action": actions},
-        "words": {"cause": cause},
-    }
 
 
 def rank_cases(rng: random.Random) -> list[Facts]:
@@ -129,8 +96,3 @@ def rank_words(case: Facts) -> str:
     """What a card says of a case."""
     counts = ", ".join(str(len(incident["logs"])) for incident in case["incidents"])
     return f"runs of {counts} ranks"
-
-
-def judge_ranks(case: Facts, facts: Facts) -> list[Criterion]:
-    """Three criteria: the rank, the cause and what to do."""
-    return judged(case, facts, WEIGHTS, FORM)

@@ -1,11 +1,9 @@
 """Incidents 7 and 8 of lab 17: a task of a Kubernetes cluster stays pending."""
 
-import copy
 import random
 from typing import Any
 
-from utils.labs import Criterion, Facts
-from utils.labs.lab17.judging import judged
+from utils.labs import Facts
 
 WEIGHTS = {"cause": 8}
 FORM = "`pending` returned {strange}: return the name of a cause"
@@ -65,24 +63,7 @@ def made(rng: random.Random, cause: str, variant: int) -> Facts:
         "metadata": {"name": "train", "namespace": namespace, "labels": labels},
         "spec": {"template": {"spec": pod}},
     }
-    return {"job": job, "cluster": cluster} | _judgement(copy.deepcopy(job), nodes, cause, variant)
-
-
-def _judgement(job: dict[str, Any], nodes: list[dict[str, Any]], cause: str, variant: int) -> Facts:
-    lures = {
-        "unknown resource": {"zero-is-too-few": "too many", "no-node-knows-it": "busy"},
-        "too many": {"it-will-never-fit": "busy", "limits-are-fine": "limits differ"},
-        "limits differ": {"limits-ignored": "busy"},
-        "no queue": {"label-is-not-looked-at": "busy"},
-        "no claim": {"claims-are-no-counts": "unknown resource", "claim-is-named": "busy"},
-        "busy": {"free-is-not-allocatable": "too many", "requests-default": "limits differ"},
-    }[cause]
-    governed = job["metadata"]["namespace"].startswith("hyperpod-ns-")
-    more = {} if governed else {"queue-for-everybody": "no queue"}
-    return {
-        "right": {"cause": cause},
-        "lures": {"cause": {**lures, **more, "another-name": job["metadata"]["name"]}},
-    }
+    return {"job": job, "cluster": cluster, "right": {"cause": cause}}
 
 
 def task_cases(rng: random.Random) -> list[Facts]:
@@ -97,8 +78,3 @@ def task_words(case: Facts) -> str:
     """What a card says of a case."""
     spaces = ", ".join(item["job"]["metadata"]["namespace"] for item in case["incidents"])
     return f"{len(case['incidents'])} jobs, in the namespaces {spaces}"[:160]
-
-
-def judge_pending(case: Facts, facts: Facts) -> list[Criterion]:
-    """One criterion: the causes."""
-    return judged(case, facts, WEIGHTS, FORM)
