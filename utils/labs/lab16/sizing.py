@@ -2,7 +2,6 @@
 
 import math
 import random
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import not_of_the_form
 from utils.labs.lab16.replica import serve
-from utils.labs.values import Ways, near, right_or_none
+from utils.labs.recorded import Known
+from utils.labs.values import right_or_none
 
 SAYS = says("lab16")
 
@@ -48,15 +48,20 @@ def _service(rng: random.Random, kind: str) -> Facts:
         level = {"ttft_ms": ttft, "tpot_ms": base + rng.randint(4, 18) + 0.005,
                  "share": rng.choice((0.9, 0.95))}  # fmt: skip
         service = {"requests": requests, "replica": replica, "level": level}
-        right = smallest(service)
-        if kind == "none" or right is None:
-            if kind == "none" and right is None:
-                return service
-        elif 3 <= right <= 12 and all(_enough(service, right + n) for n in range(MORE + 1)):
-            results = {way: smallest(service, way) for way in ("ttft", "tpot", "first")}
-            results["both"] = max(results["ttft"], results["tpot"])
-            if {**results, "load": _by_load(service)}[kind] < right:
-                return service
+        if _suits(service, kind):
+            return service
+
+
+def _suits(service: Facts, kind: str) -> bool:
+    right = smallest(service)
+    if kind == "none" or right is None:
+        return kind == "none" and right is None
+    if not 3 <= right <= 12 or not all(_enough(service, right + n) for n in range(MORE + 1)):
+        return False
+    if kind == "load":
+        return _by_load(service) < right
+    ways = ("ttft", "tpot") if kind == "both" else (kind,)
+    return all(_enough(service, right - 1, way) for way in ways)
 
 
 def capacity_words(case: Facts) -> str:
@@ -71,19 +76,13 @@ def label(service: Facts) -> str:
     return f"with {slots} slots, {limits} for {level['share']:.0%}"
 
 
-@cache
-def _play(requests: tuple, replica: tuple, replicas: int) -> np.ndarray:
-    times = np.zeros((len(requests), 2))
-    for number in range(replicas):
-        times[number::replicas] = serve(list(requests[number::replicas]), dict(replica))
-    return times.T
-
-
 def _of(service: Facts, replicas: int) -> tuple[np.ndarray, ...]:
     """For each request: ms to its first token, ms of its further ones, its end, its tokens."""
-    requests = tuple(map(tuple, service["requests"]))
-    first, last = _play(requests, tuple(service["replica"].items()), replicas)
-    arrival, _, output = np.array(requests).T
+    requests = service["requests"]
+    times = np.zeros((len(requests), 2))
+    for number in range(replicas):
+        times[number::replicas] = serve(requests[number::replicas], service["replica"])
+    (first, last), (arrival, _, output) = times.T, np.array(requests).T
     return first - arrival, last - first, last, output
 
 
@@ -96,18 +95,13 @@ def _good(service: Facts, replicas: int, way: str = "") -> np.ndarray:
 
 
 def _enough(service: Facts, replicas: int, way: str = "") -> bool:
-    if way == "means":
-        ttft, further, _, output = _of(service, replicas)
-        pace = further[output > 1] / (output[output > 1] - 1)
-        level = service["level"]
-        return ttft.mean() <= level["ttft_ms"] and pace.mean() <= level["tpot_ms"]
     return _good(service, replicas, way).mean() >= service["level"]["share"]
 
 
-def smallest(service: Facts, way: str = "") -> Any:
-    """The fewest replicas that are enough, rightly or in a wrong way; None if no number is."""
+def smallest(service: Facts) -> int | None:
+    """The fewest replicas that are enough; None if no number is."""
     numbers = range(1, len(service["requests"]) + 1)
-    return next((number for number in numbers if _enough(service, number, way)), None)
+    return next((number for number in numbers if _enough(service, number)), None)
 
 
 def _by_load(service: Facts) -> int:
@@ -132,38 +126,6 @@ def answer_with(service: Facts, replicas: int | None) -> dict[str, Any]:
     }
 
 
-def _ways(service: Facts, right: dict[str, Any]) -> dict[str, Ways]:
-    """What wrong ways give for each number."""
-    number = int(right["replicas"])
-    (*_, last, output), good = _of(service, number), _good(service, number)
-    alone = sorted(smallest(service, way) for way in ("ttft", "tpot"))
-    arrivals = [request[0] for request in service["requests"]]
-    late = (last.max() - arrivals[0]) / (arrivals[-1] - arrivals[0])
-    goodput, usd = right["goodput_per_s"], right["usd_per_million"]
-    others = [answer_with(service, n) for n in range(max(number - 2, 1), number + 3) if n != number]
-    other = "this is of another number of replicas: make that number right first"
-    return {
-        "replicas": [
-            (SAYS["each-limit-apart"], alone[1]),
-            (SAYS["first-token-counted-twice"], smallest(service, "first")),
-            (SAYS["each-limit-apart"], alone[0]),
-            (SAYS["by-the-mean-load"], _by_load(service)),
-            (SAYS["means-for-a-share"], smallest(service, "means")),
-            (SAYS["one-replica-too-many"], number + 1),
-        ],
-        "goodput_per_s": [
-            (SAYS["throughput-for-goodput"], goodput * len(good) / good.sum()),
-            (SAYS["until-the-last-arrival"], goodput * late),
-            *((other, item["goodput_per_s"]) for item in others),
-        ],
-        "usd_per_million": [
-            (SAYS["late-tokens-sold"], usd * output[good].sum() / output.sum()),
-            (SAYS["one-replica-paid"], usd / number),
-            *((other, item["usd_per_million"]) for item in others),
-        ],
-    }
-
-
 _ADVICE = (
     "take the good requests of the smallest fleet that is enough, from the first arrival to the"
     " last token of all: is the number of replicas right?"
@@ -177,23 +139,18 @@ def judge_capacity(case: Facts, facts: Facts) -> list[Criterion]:
     if odd := not_of_the_form(response, WEIGHTS, f"`capacity` returned {{strange}}: {form}"):
         return odd
     rights = [answer_with(service, smallest(service)) for service in services]
-    ways = [
-        _ways(service, right) if right["replicas"] else dict.fromkeys(WEIGHTS, ())
-        for service, right in zip(services, rights, strict=True)
-    ]
-    labels, texts = (
-        [label(service) for service in services],
-        (SAYS["none-too-early"], SAYS["a-number-for-no-fleet"]),
-    )
-    return [
-        right_or_none(
-            name, weight, [item[name] for item in response],
-            [right[name] for right in rights], labels,
-            [
-                [way for way in known[name] if not near(way[1], right[name], TOLERANCE)]
-                for known, right in zip(ways, rights, strict=True)
-            ],
-            SAYS["play-the-fleet"] if name == "replicas" else _ADVICE, TOLERANCE, texts,
+    labels = [label(service) for service in services]
+    texts = SAYS["none-too-early"], SAYS["a-number-for-no-fleet"]
+
+    def judged(name: str, weight: int) -> Criterion:
+        def numbers(facts: Facts) -> list[Any]:
+            return [item[name] for item in facts["response"]]
+
+        known = Known("lab16.ex5", case, numbers)
+        advice = SAYS["play-the-fleet"] if name == "replicas" else _ADVICE
+        right = [item[name] for item in rights]
+        return right_or_none(
+            name, weight, numbers(facts), right, labels, known, advice, TOLERANCE, texts
         )
-        for name, weight in WEIGHTS.items()
-    ]  # fmt: skip
+
+    return [judged(name, weight) for name, weight in WEIGHTS.items()]

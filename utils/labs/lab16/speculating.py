@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import about_all, none_judged
+from utils.labs.recorded import message_of
 
 SAYS = says("lab16")
 
@@ -60,55 +61,27 @@ def _row(model: Facts, which: str, text: tuple[int, ...]) -> list[float]:
     return model[which][" ".join(map(str, text))]
 
 
-def outputs(model: Facts, way: str = "") -> Outputs:
-    """The right distribution of what comes out, or that of a wrong way."""
+def outputs(model: Facts) -> Outputs:
+    """The right distribution of what comes out."""
     result: Outputs = {}
-    for text, probability in _branches(model, (), 1.0, way):
+    for text, probability in _branches(model, (), 1.0):
         result[text] = result.get(text, 0.0) + probability
     return result
 
 
 def _branches(
-    model: Facts, text: tuple[int, ...], share: float, way: str
+    model: Facts, text: tuple[int, ...], share: float
 ) -> Iterator[tuple[tuple[int, ...], float]]:
     p, q = (_row(model, which, text) for which in ("target", "draft"))
     if len(text) == model["count"]:
-        bonus = {"no-bonus": [], "bonus-from-the-draft": q}.get(way, p)
-        yield from [((*text, word), share * item) for word, item in enumerate(bonus)]
-        yield from [] if bonus else [(text, share)]
+        yield from (((*text, word), share * item) for word, item in enumerate(p))
         return
-    pairs = list(zip(p, q, strict=True))
-    instead = {
-        "again-from-the-target": p,
-        "again-from-the-draft": q,
-        "difference-without-sign": [abs(a - b) for a, b in pairs],
-    }.get(way, [max(a - b, 0.0) for a, b in pairs])
-    for word, (a, b) in enumerate(pairs):
-        if not b:
-            continue
-        accepted = {
-            "accepted-by-target-alone": a,
-            "accepted-if-more-probable": float(a >= b),
-            "ratio-upside-down": min(1.0, b / a) if a else 1.0,
-        }.get(way, min(1.0, a / b))
-        if accepted:
-            yield from _branches(model, (*text, word), share * b * accepted, way)
-        left = share * b * (1 - accepted)
-        if way == "rejected-is-kept":
-            yield (*text, word), left
-        elif way == "nothing-in-its-place":
-            yield text, left
-        elif left:
-            total = sum(instead) or 1.0
-            yield from (((*text, w), left * item / total) for w, item in enumerate(instead))
-
-
-WAYS = (
-    *("again-from-the-target", "again-from-the-draft", "difference-without-sign"),
-    *("accepted-by-target-alone", "accepted-if-more-probable", "ratio-upside-down"),
-    *("bonus-from-the-draft", "rejected-is-kept", "nothing-in-its-place", "no-bonus"),
-)
-"""Wrong ways that are recognised by what comes out; the last one is exact, and slower."""
+    missing = [max(a - b, 0.0) for a, b in zip(p, q, strict=True)]
+    for word, (a, b) in enumerate(zip(p, q, strict=True)):
+        if accepted := min(a, b):
+            yield from _branches(model, (*text, word), share * accepted)
+        if left := share * (b - accepted):
+            yield from (((*text, w), left * item / sum(missing)) for w, item in enumerate(missing))
 
 
 def distance(model: Facts, result: Outputs) -> float:
@@ -129,7 +102,7 @@ def distance(model: Facts, result: Outputs) -> float:
 def judge_speculation(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the distribution, how many tokens come out on average, passes."""
     models, all_seen = case["models"], facts["models"]
-    known = _recognise(models, all_seen)
+    known = _recognise(case, all_seen)
     texts: dict[str, list[str]] = {name: [] for name in WEIGHTS}
     if odd := next(filter(None, map(_odd, models, all_seen)), ""):
         return none_judged([about_all(*item, [""]) for item in WEIGHTS.items()], known or odd)
@@ -172,15 +145,26 @@ def _outputs(seen: Facts) -> Outputs:
     return {tuple(text): probability for text, probability in seen["outputs"]}
 
 
-def _recognise(models: list[Facts], seen: list[Facts]) -> str:
-    """The wrong way that gives what came out of all models; "" if there is none."""
-    pairs = [(m, _outputs(s)) for m, s in zip(models, seen, strict=True) if not _odd(m, s)]
-    pairs = [pair for pair in pairs if not _gives("", *pair)]
-    ways = [way for way in WAYS if pairs and all(_gives(way, *pair) for pair in pairs)]
-    return SAYS[ways[0]] if ways else ""
+def _recognise(case: Facts, all_seen: list[Facts]) -> str:
+    """The sentence of the recorded wrong answer that gives what came out of all models, but for
+    those whose outputs are right; "" if there is none.
+    """
+    wrong = [
+        (place, _outputs(seen))
+        for place, (model, seen) in enumerate(zip(case["models"], all_seen, strict=True))
+        if not _odd(model, seen) and not _is_same(_outputs(seen), outputs(model))
+    ]
+
+    def alike(facts: Facts) -> bool:
+        others = facts["models"]
+        return bool(wrong) and all(
+            not others[place]["odd"] and _is_same(result, _outputs(others[place]))
+            for place, result in wrong
+        )
+
+    return message_of("lab16.ex4", case, alike, "")
 
 
-def _gives(way: str, model: Facts, result: Outputs) -> bool:
-    known = outputs(model, way)
-    texts = {*known, *result}
-    return all(abs(known.get(t, 0.0) - result.get(t, 0.0)) <= TOLERANCE for t in texts)
+def _is_same(some: Outputs, others: Outputs) -> bool:
+    texts = {*some, *others}
+    return all(abs(some.get(t, 0.0) - others.get(t, 0.0)) <= TOLERANCE for t in texts)
