@@ -1,7 +1,6 @@
 """The cases and the judgement of answers against an audit, exercise 4 of lab 14."""
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 from utils.cost.decision.findings import DYNAMIC, OWN, PACKAGED
@@ -9,6 +8,7 @@ from utils.cost.decision.questions import KERNELS, SHAPES
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import about_all, all_right, not_judged
+from utils.labs.recorded import message_of
 
 SAYS = says("lab14")
 
@@ -25,8 +25,8 @@ LEAST, MOST = (2, 4), (5, 8)
 def audit_cases(rng: random.Random) -> list[Facts]:
     """Three projects, then five, then one of every kind."""
     groups = [
-        ["worse", "much worse", "harder"],
-        ["clean", "packages only", "notes", "few", "split"],
+        ["worse", "few", "harder"],
+        ["clean", "packages only", "notes", "much worse", "split"],
         rng.sample(KINDS, len(KINDS)),
     ]
     return [{"projects": [_project(rng, kind) for kind in group]} for group in groups]
@@ -96,41 +96,26 @@ def audit_words(case: Facts) -> str:
     return f"{len(case['projects'])} projects, the first answers {response}"
 
 
-Count = Callable[[Facts, tuple[str, ...]], int]
-
-
-SEVERITIES = ("error", "warning", "note")
-
-
-def _counts(
-    project: Facts, rules: tuple[str, ...], severities: tuple[str, ...] = SEVERITIES[:2]
-) -> list[int]:
-    findings = project["audit"]["findings"]
-    return [e["count"] for e in findings if e["rule"] in rules and e["severity"] in severities]
-
-
 def counted(project: Facts, rules: tuple[str, ...]) -> int:
     """How often an audit found the rules, notes left out."""
-    return sum(_counts(project, rules))
+    findings = project["audit"]["findings"]
+    return sum(e["count"] for e in findings if e["rule"] in rules and e["severity"] != "note")
 
 
-def audited_answers(
-    project: Facts, count: Count = counted, own: tuple[str, ...] = OWN, above: int = 0
-) -> dict[str, str]:
-    """What the audit alone says. above: added to the thresholds."""
-    limits = {name: limit + above for name, limit in project["thresholds"].items()}
-    mine, packaged = count(project, own), count(project, PACKAGED)
-    dynamic = count(project, DYNAMIC)
-    many = mine >= limits["own_kernels"], dynamic >= limits["dynamic_findings"]
+def audited_answers(project: Facts) -> dict[str, str]:
+    """What the audit alone says."""
+    limits = project["thresholds"]
+    own, packaged, dynamic = (counted(project, rules) for rules in (OWN, PACKAGED, DYNAMIC))
+    many = own >= limits["own_kernels"], dynamic >= limits["dynamic_findings"]
     return {
-        "kernels": KERNELS[2 if many[0] else 1 if mine or packaged else 0],
+        "kernels": KERNELS[2 if many[0] else 1 if own or packaged else 0],
         "shapes": SHAPES[2 if many[1] else 1 if dynamic else 0],
     }
 
 
-def truth(project: Facts, **way: Any) -> dict[str, Any]:
-    """The answers to use, those overruled and those doubted. way: as in `audited_answers`."""
-    there, used, overruled, doubted = audited_answers(project, **way), {}, [], []
+def truth(project: Facts) -> dict[str, Any]:
+    """The answers to use, those overruled and those doubted."""
+    there, used, overruled, doubted = audited_answers(project), {}, [], []
     for field, scale in SCALES.items():
         response = project["answers"][field]
         used[field] = max(response, there[field], key=scale.index)
@@ -143,31 +128,18 @@ def truth(project: Facts, **way: Any) -> dict[str, Any]:
     return {"used": used, "overruled": overruled, "doubted": sorted(doubted)}
 
 
-WAYS: tuple[tuple[str, dict[str, Any]], ...] = (
-    (SAYS["notes-count"], {"count": lambda p, rules: sum(_counts(p, rules, SEVERITIES))}),
-    (SAYS["errors-only"], {"count": lambda p, rules: sum(_counts(p, rules, ("error",)))}),
-    (SAYS["the-largest-entry"], {"count": lambda p, rules: max(_counts(p, rules), default=0)}),
-    (SAYS["entries-are-counted"], {"count": lambda p, rules: len(_counts(p, rules))}),
-    (SAYS["packages-as-ones-own"], {"own": OWN + PACKAGED}),
-    (SAYS["more-than-the-threshold"], {"above": 1}),
-)
-"""What wrong ways there are to read an audit."""
-
-
 def judge_audits(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: what is used, what is overruled and what is doubted."""
-    projects, response = case["projects"], facts["projects"]
-    pairs = list(zip(projects, response, strict=True))
-    known = {field: _recognise(field, projects, response) for field in SCALES}
-    message = next((text for p, entry in pairs if (text := _about_used(p, entry, known))), "")
-    fields = len(SCALES) * len(projects)
+    pairs = list(zip(case["projects"], facts["projects"], strict=True))
     wrong = [
-        place
-        for place, (p, entry) in enumerate(pairs)
-        for field, value in truth(p)["used"].items()
-        if entry["used"].get(field) != value
+        (place, field)
+        for place, (project, response) in enumerate(pairs)
+        for field, value in truth(project)["used"].items()
+        if response["used"].get(field) != value
     ]
-    first = all_right("used", 3, wrong, fields, message)
+    message = _about_used(case, facts, *wrong[0]) if wrong else ""
+    fields = len(SCALES) * len(pairs)
+    first = all_right("used", 3, [place for place, _ in wrong], fields, message)
     rest = [
         about_all("overruled", 1, [_about_overruled(*pair) for pair in pairs]),
         about_all("doubted", 1, [_about_doubted(*pair) for pair in pairs]),
@@ -176,40 +148,31 @@ def judge_audits(case: Facts, facts: Facts) -> list[Criterion]:
     return [first, *(rest if len(wrong) < fields else map(not_judged, rest))]
 
 
-def _recognise(field: str, projects: list[Facts], response: list[Facts]) -> str:
-    """What a wrong way is called that gives all that is said of a field; "" if none does."""
-    given = [item["used"].get(field) for item in response]
-    if given == [project["answers"][field] for project in projects]:
-        return SAYS["the-answer-stays"]
-    for text, way in WAYS:
-        if given == [truth(project, **way)["used"][field] for project in projects]:
-            return text
-    return ""
-
-
-def _about_used(project: Facts, response: Facts, known: dict[str, str]) -> str:
+def _about_used(case: Facts, facts: Facts, place: int, field: str) -> str:
+    """What is wrong with the answer that is used for a field of a project."""
+    response, scale = facts["projects"][place], SCALES[field]
     if not response["kind"].startswith("a dict") or not response["used"]:
         return SAYS["a-tuple"].format(kind=response["kind"])
-    right = truth(project)["used"]
-    for field, value in right.items():
-        given, answered = response["used"].get(field), project["answers"][field]
-        if given == value:
-            continue
-        if given is None:
-            return f"{field}: nothing is said of what the rule goes by"
-        if given not in SCALES[field]:
-            return SAYS["true-for-weeks"].format(
-                field=field, given=given, names=", ".join(SCALES[field])
-            )
-        if known.get(field):
-            return f"{field}: {known[field]}"
-        scale = SCALES[field]
-        if scale.index(given) < scale.index(answered):
-            return SAYS["an-answer-made-easier"].format(field=field, answered=answered, given=given)
-        if given == answered:
-            return f"{field}: the audit finds worse than {answered!r}, and it overrules the answer"
-        return f"{field}: answered {answered!r}, you go by {given!r}: neither said nor found"
-    return ""
+    given, answered = response["used"].get(field), case["projects"][place]["answers"][field]
+    if given is None:
+        return f"{field}: nothing is said of what the rule goes by"
+    if given not in scale:
+        return SAYS["true-for-weeks"].format(field=field, given=given, names=", ".join(scale))
+
+    def alike(other: Facts) -> int:
+        """How many answers are those of another response, if all to this field are."""
+        pairs = zip(other["projects"], facts["projects"], strict=True)
+        same = [[a["used"].get(name) == b["used"].get(name) for name in SCALES] for a, b in pairs]
+        at = list(SCALES).index(field)
+        return sum(map(sum, same)) if all(row[at] for row in same) else 0
+
+    if known := message_of("lab14.ex4", case, alike, ""):
+        return f"{field}: {known}"
+    if scale.index(given) < scale.index(answered):
+        return SAYS["an-answer-made-easier"].format(field=field, answered=answered, given=given)
+    if given == answered:
+        return f"{field}: {SAYS['the-answer-stays']}"
+    return f"{field}: answered {answered!r}, you go by {given!r}: neither said nor found"
 
 
 def _about_overruled(project: Facts, response: Facts) -> str:

@@ -133,11 +133,8 @@ def _about_value(rule: Facts, response: Any) -> str:
         return "at this value the verdict is the one that holds now"
     if off <= room:
         return ""
-    for other, _ in flips(rule)[1:]:
-        if abs(value - other) <= room:
-            if (other > now) == (edge > now):
-                return "the verdict changes there, but it has changed before, nearer to now"
-            return "the verdict changes there, but on the other side of now it changes nearer"
+    if any(abs(value - other) <= room for other, _ in flips(rule)[1:]):
+        return SAYS["upwards-first"]
     if off <= WIDTH * (rule["high"] - rule["low"]):
         return SAYS["from-low"].format(
             value=off / (rule["high"] - rule["low"]), PRECISION=PRECISION

@@ -2,11 +2,13 @@
 
 import random
 from statistics import median
+from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import about_all, criterion, not_asked_for, not_judged, times
-from utils.labs.values import Ways, near, right_values
+from utils.labs.criteria import about_all, not_asked_for, not_judged, times
+from utils.labs.recorded import Known
+from utils.labs.values import right_values
 
 SAYS = says("lab14")
 
@@ -34,7 +36,7 @@ def _draw(rng: random.Random, kind: str) -> Facts:
     """Draws of both costs. What a result shifts is the mean of Trainium's cost."""
     gpu = rng.randint(300, 900)
     names = list(RESULTS[: {"three results": 3, "uneven": 4}.get(kind, 2)])
-    sizes = [rng.randint(6, 10) for _ in names]
+    sizes = rng.sample(range(6, 11), len(names))  # no two results are equally likely
     if kind == "uneven":
         sizes = rng.sample((3, 6, 12, 24), 4)
     shifts = [gpu * rng.uniform(-0.3, 0.3) for _ in names]
@@ -75,11 +77,7 @@ def _suits(pilot: Facts, kind: str) -> bool:
         return worth < 0.03 * mean_cost
     if not changes or worth < 0.01 * mean_cost:
         return False
-    if kind == "skewed" and not _is_skewed(pilot):
-        return False
-    # The wrong ways have to be told from the right one.
-    ways = [number for _, number in wrong_ways(pilot)]
-    return all(abs(number - worth) > 0.01 * worth for number in ways)
+    return kind != "skewed" or _is_skewed(pilot)
 
 
 def _is_skewed(pilot: Facts) -> bool:
@@ -153,46 +151,6 @@ def value(pilot: Facts) -> float:
     return saved
 
 
-def wrong_ways(pilot: Facts) -> Ways:
-    """What other ways give, the most telling first."""
-    chosen, total = now(pilot), len(pilot["draws"]["result"])
-    results, best = _results(pilot), _best_mean(pilot)
-    pairs = list(zip(costs(pilot, "trainium"), costs(pilot, "gpu"), strict=True))
-    gaps = {name: _gap(pilot, name) for name in results}
-    lead = 1 if chosen == "trainium" else -1
-    saved = {name: max(0.0, -lead * gap) for name, gap in gaps.items()}
-    shares = {name: len(costs(pilot, "gpu", name)) / total for name in results}
-    medians = sum(
-        shares[name] * min(median(costs(pilot, o, name)) for o in OPTIONS) for name in results
-    )
-    return [
-        (SAYS["the-difference-of-the-means"],
-         abs(_gap(pilot))),
-        (SAYS["everything-is-known"], best - mean([min(pair) for pair in pairs])),
-        (SAYS["results-weighed-alike"],
-         mean(list(saved.values()))),
-        (SAYS["results-weighed-alike"],
-         best - mean([min(mean(costs(pilot, o, name)) for o in OPTIONS) for name in results])),
-        (SAYS["the-best-case"],
-         max(saved.values())),
-        (SAYS["always-something"],
-         sum(shares[name] * abs(gaps[name]) for name in results)),
-        (SAYS["the-sum-of-all-draws"],
-         total * sum(shares[name] * saved[name] for name in results)),
-        (SAYS["the-price-is-taken-off"],
-         sum(shares[name] * saved[name] for name in results) - pilot["price"]),
-        ("compare with choosing now the cheaper option, not the more expensive one",
-         max(mean(costs(pilot, option)) for option in OPTIONS)
-         - sum(shares[n] * min(mean(costs(pilot, o, n)) for o in OPTIONS) for n in results)),
-        (SAYS["what-is-paid"],
-         sum(shares[n] * min(mean(costs(pilot, o, n)) for o in OPTIONS) for n in results)),
-        (SAYS["the-sign"],
-         -sum(shares[name] * saved[name] for name in results)),
-        ("take the means of the costs, not their medians",
-         min(median(costs(pilot, o)) for o in OPTIONS) - medians),
-    ]  # fmt: skip
-
-
 def judge_pilots(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the choices, the value of the pilot, and whether to run it."""
     pilots, response = case["pilots"], facts["pilots"]
@@ -201,7 +159,7 @@ def judge_pilots(case: Facts, facts: Facts) -> list[Criterion]:
         return not_asked_for({"choices": 2, "value": 3, "pilot": 1}, f"{message} and pilot")
     pairs = list(zip(pilots, response, strict=True))
     choices = about_all("choices", 2, [_about_choices(*pair) for pair in pairs])
-    values = _judge_values(pairs)
+    values = _judge_values(case, facts)
     verdicts = about_all("pilot", 1, [_about_pilot(*pair) for pair in pairs])
     # Without a value, whether it is more than the price is a guess.
     return [choices, values, verdicts if values.passed else not_judged(verdicts)]
@@ -222,37 +180,24 @@ def _about_choices(pilot: Facts, response: Facts) -> str:
     return ""
 
 
-def _judge_values(pairs: list[tuple[Facts, Facts]]) -> Criterion:
-    nothing = [(p, entry) for p, entry in pairs if value(p) == 0]
-    some = [(p, entry) for p, entry in pairs if value(p) > 0]
-    for pilot, item in nothing:
-        given, scale = item["value"], max(pilot["draws"]["gpu"])
-        if isinstance(given, str):
-            message = f"the value is {given}: return a number"
-        elif abs(given) > TOLERANCE * scale:
-            message = "no result changes the choice: then it is worth 0 to know it beforehand"
-            if given < 0:
-                message += ", never less"
-            known = [text for text, number in wrong_ways(pilot) if near(given, number, TOLERANCE)]
-            message = known[0] if known and number_tells(pilot, given) else message
-        else:
-            continue
-        return criterion("value", 3, False, "not 0", "0", message)
-    if not some:
-        return criterion("value", 3, True, f"{len(nothing)} of {len(nothing)}", "all", "")
+def _judge_values(case: Facts, facts: Facts) -> Criterion:
+    def values(facts: Facts) -> list[Any]:
+        return [item["value"] for item in facts["pilots"]]
+
+    pilots, known = case["pilots"], Known("lab14.ex5", case, values)
     advice = (
         "the mean cost of choosing now, less that of choosing after each result, weighed by how"
-        " often it comes"
+        " often it comes: 0 where no result changes the choice"
     )
-    values, right = [entry["value"] for _, entry in some], [value(pilot) for pilot, _ in some]
-    labels = [f"a pilot with {len(p['draws']['result'])} draws" for p, _ in some]
-    ways = [wrong_ways(pilot) for pilot, _ in some]
-    return right_values("value", 3, values, right, labels, ways, advice, TOLERANCE)
-
-
-def number_tells(pilot: Facts, given: float) -> bool:
-    """Whether only one wrong way gives this number."""
-    return sum(near(given, number, TOLERANCE) for _, number in wrong_ways(pilot)) == 1
+    labels = [f"a pilot with {len(pilot['draws']['result'])} draws" for pilot in pilots]
+    right = [value(pilot) for pilot in pilots]
+    response = [
+        0.0
+        if isinstance(item, float) and abs(item) <= TOLERANCE * max(pilot["draws"]["gpu"])
+        else item
+        for pilot, item in zip(pilots, values(facts), strict=True)
+    ]
+    return right_values("value", 3, response, right, labels, known, advice, TOLERANCE)
 
 
 def _about_pilot(pilot: Facts, response: Facts) -> str:
