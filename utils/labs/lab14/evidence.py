@@ -196,26 +196,32 @@ def truth(project: Facts) -> dict[str, str]:
 
 def judge_checklists(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the items that are done, those that failed, and those that are open."""
-    pairs = list(zip(case["projects"], facts["projects"], strict=True))
-    parts = [_judge_state(state, n, pairs) for state, n in ((DONE, 2), (FAILED, 1), (OPEN, 2))]
+    rights = [truth(project) for project in case["projects"]]
+    items = [
+        (project, right, name, response["states"].get(name))
+        for project, right, response in zip(
+            case["projects"], rights, facts["projects"], strict=True
+        )
+        for name in ORDER
+    ]
+    parts = [_judge_state(state, n, items) for state, n in ((DONE, 2), (FAILED, 1), (OPEN, 2))]
     # An answer that calls everything open, or everything done, knows nothing.
-    kinds = {state for _, item in pairs for state in item["states"].values()}
-    if len(kinds & set(STATES)) < 2:
+    if len({given for *_, given in items} & set(STATES)) < 2:
         texts = [part.message for part in parts]
-        if bad := [item["kind"] for _, item in pairs if not item["kind"].startswith("a dict")]:
+        kinds = [response["kind"] for response in facts["projects"]]
+        if bad := [kind for kind in kinds if not kind.startswith("a dict")]:
             texts[0] = SAYS["states-as-a-list"].format(kind=bad[0])
         return [not_judged(item, text) for item, text in zip(parts, texts, strict=True)]
     return parts
 
 
-def _judge_state(state: str, weight: int, pairs: list[tuple[Facts, Facts]]) -> Criterion:
-    """Whether the items in this state are said to be, and for `DONE` that no others are."""
-    asked = [
-        (project, name, state, response["states"].get(name))
-        for project, response in pairs
-        for name, right in ((name, truth(project)[name]) for name in ORDER)
-        if right == state
-    ]
+def _judge_state(
+    state: str, weight: int, items: list[tuple[Facts, dict[str, str], str, str | None]]
+) -> Criterion:
+    """Whether the items in this state are said to be. items: each with its project, the right
+    states of all, its name and the state that is given.
+    """
+    asked = [item for item in items if item[1][item[2]] == state]
     wrong = [item for item in asked if item[-1] != state]
     message = _about_item(*wrong[0]) if wrong else ""
     names = {DONE: "done is done", FAILED: "failed is failed", OPEN: "open stays open"}
@@ -223,7 +229,7 @@ def _judge_state(state: str, weight: int, pairs: list[tuple[Facts, Facts]]) -> C
     return criterion(names[state], weight, not message, good, "all", message)
 
 
-def _about_item(project: Facts, name: str, right: str, given: str | None) -> str:
+def _about_item(project: Facts, states: dict[str, str], name: str, given: str | None) -> str:
     if given is None:
         return f"{name}: no state: every item has one"
     if given not in STATES:
@@ -231,7 +237,7 @@ def _about_item(project: Facts, name: str, right: str, given: str | None) -> str
     item = next(entry for entry in project["items"] if entry["item"] == name)
     entries = [entry for entry in project["record"] if entry["reads"] == item["reads"]]
     good = [entry for entry in entries if counts(item, entry, project)]
-    states = truth(project)
+    right = states[name]
     if right == OPEN:
         if waits := [entry for entry in item["after"] if states[entry] != DONE]:
             return SAYS["nothing-comes-before"].format(name=name, given=given, value=waits[0])

@@ -10,7 +10,7 @@ from utils.labs import Answer, Facts, Observer, called, limit, where
 from utils.labs.closed import closed
 from utils.labs.lab16.branches import Branches, Odd
 from utils.labs.lab16.traffic import Traffic
-from utils.labs.plain import describe, entries, listed, maybe_entries, number, numbers, text
+from utils.labs.plain import describe, entries, listed, maybe_entries, number, text
 
 _SHUT = ("utils.serving.engine",)
 _MOST = 100
@@ -90,8 +90,9 @@ def _exception_text(error: Exception, answer: Answer) -> str:
 
 
 def _list(value: Any) -> list[Any] | str:
-    result = numbers(listed(value, _MOST))
-    return result["kind"] if result["items"] is None else result["items"][:_MOST]
+    given = listed(value, _MOST)
+    is_list = isinstance(given, list | tuple)
+    return [number(item) for item in given[:_MOST]] if is_list else describe(given)
 
 
 def _pairs(value: Any) -> Any:
