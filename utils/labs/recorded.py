@@ -8,6 +8,7 @@ import ast
 import contextlib
 import dis
 import json
+import math
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -25,12 +26,24 @@ _KNOWN_BY = ("the check stopped", "belongs to the course")
 """Said of an answer that never ends, or calls what is closed: it is known by that, and not run."""
 
 
-def given(exercise_id: str, case: Facts) -> list[tuple[str, Facts]]:
+def given(exercise_id: str, case: Facts, like: Facts | None = None) -> list[tuple[str, Facts]]:
     """The sentence of each recorded wrong answer that returns something for a case, and its facts,
-    in the order of the records.
+    in the order of the records; first those that have most in common with the facts `like`.
     """
     with _ONE_AT_A_TIME:
-        return list(_given(exercise_id, json.dumps(case)))
+        result = list(_given(exercise_id, json.dumps(case)))
+    return sorted(result, key=lambda pair: -_common(pair[1], like)) if like else result
+
+
+def _common(some: Any, other: Any) -> int:
+    """How many values are the same at the same place of two results."""
+    if isinstance(some, dict) and isinstance(other, dict):
+        return sum(_common(some[key], other[key]) for key in some.keys() & other.keys())
+    if isinstance(some, list) and isinstance(other, list):
+        return sum(map(_common, some, other))
+    if isinstance(some, int | float) and isinstance(other, int | float):
+        return math.isclose(some, other)
+    return some == other
 
 
 _ONE_AT_A_TIME = threading.RLock()
@@ -58,6 +71,8 @@ class Known(Sequence[Ways]):
     is run before one is asked for.
 
     numbers: the values in the facts of an answer, in the order in which the judge asks for them.
+    like: all facts of the answer that is judged, if several ways may give the same numbers: first
+        are those that have most in common with it.
     fields: what the sentences leave open.
     """
 
@@ -66,9 +81,10 @@ class Known(Sequence[Ways]):
         exercise_id: str,
         case: Facts,
         numbers: Callable[[Facts], Sequence[Any]] = lambda facts: facts["response"],
+        like: Facts | None = None,
         **fields: object,
     ) -> None:
-        self._asked = exercise_id, case
+        self._asked = exercise_id, case, like
         self._numbers, self._fields = numbers, fields
 
     @cached_property
@@ -88,13 +104,18 @@ class Known(Sequence[Ways]):
 
 
 def message_of(
-    exercise_id: str, case: Facts, alike: Callable[[Facts], float], otherwise: str, **fields: object
+    exercise_id: str,
+    case: Facts,
+    alike: Callable[[Facts], float],
+    otherwise: str,
+    like: Facts | None = None,
+    **fields: object,
 ) -> str:
     """The sentence of the recorded wrong answer whose facts are most alike, of several the first;
-    otherwise this one.
+    otherwise this one. like, fields: as those of `Known`.
     """
     best, result = 0.0, otherwise
-    for says, facts in given(exercise_id, case):
+    for says, facts in given(exercise_id, case, like):
         with contextlib.suppress(LookupError, TypeError, ValueError):  # of another form
             likeness, text = alike(facts), says.format(**fields)
             if likeness > best:

@@ -3,7 +3,7 @@
 import bisect
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import not_of_the_form
 from utils.labs.lab12 import draws
-from utils.labs.values import Ways, near, right_or_none
+from utils.labs.recorded import Known
+from utils.labs.values import right_or_none
 
 SAYS = says("lab12")
 
@@ -65,14 +66,10 @@ def p99(result: list[float]) -> float:
 
 
 def smallest(
-    arrivals: list[float],
-    server: Facts,
-    lost_at: float = math.inf,
-    percent: float = 99,
-    finished: bool = False,
+    arrivals: list[float], server: Facts, lost_at: float = math.inf, finished: bool = False
 ) -> int:
-    """The smallest number of servers that keeps the target, for a percentile."""
-    allowed = (1 - percent / 100) * len(arrivals) + 2  # with more, no percentile needs computing
+    """The smallest number of servers whose p99 keeps the target."""
+    allowed = 0.01 * len(arrivals) + 2  # with more, no percentile needs computing
     number = 1
     while True:
         result, late = [], 0
@@ -82,7 +79,7 @@ def smallest(
             if late > allowed or item == math.inf:
                 break
         else:
-            if np.percentile(result, percent) <= server["target_ms"]:
+            if p99(result) <= server["target_ms"]:
                 return number
         number += 1
 
@@ -112,13 +109,10 @@ def _truth(drawn: tuple, of_server: tuple) -> tuple:
     )
 
 
-def by_mean(fleet: Facts, full: bool = True) -> int:
-    """Servers by the mean load alone: arrivals per ms times ms per request.
-
-    full: in full batches; otherwise each request alone.
-    """
+def by_mean(fleet: Facts) -> int:
+    """Servers by the mean load alone: arrivals per ms times ms per request of a full batch."""
     arrivals, server = draws.arrivals(fleet), fleet["server"]
-    item = server["base_ms"] / (server["max_batch"] if full else 1) + server["per_request_ms"]
+    item = server["base_ms"] / server["max_batch"] + server["per_request_ms"]
     return math.ceil(item * len(arrivals) / (arrivals[-1] - arrivals[0]))
 
 
@@ -222,111 +216,33 @@ def label(fleet: Facts) -> str:
     )
 
 
-# What wrong ways give
-
-_MEAN = SAYS["by-the-mean"]
-_OTHER = "this is p99 with another number of servers: fix the number first"
-_OTHERS = (
-    (50, "this keeps the median within the target, not p99"),
-    (95, SAYS["p95"]),
-    (100, "this keeps every request within the target: p99 lets one in a hundred be late"),
-)
-_ALONE = SAYS["no-batches"]
-_START = SAYS["no-waiting"]
-
-
-def servers_ways(fleet: Facts) -> Ways:
-    """What wrong ways give for the number of servers."""
-    arrivals, server = draws.arrivals(fleet), fleet["server"]
-    result = truth(fleet)
-    right, load = result["servers"], by_mean(fleet)
-    means = (n for n in range(1, right + 1) if np.mean(latencies(arrivals, server, n))
-             <= server["target_ms"])  # fmt: skip
-    ways = [
-        (_START, 1),
-        (_ALONE, smallest(arrivals, {**server, "max_batch": 1})),
-        (_MEAN, load),
-        (_MEAN, by_mean(fleet, full=False)),
-        (_MEAN + SAYS["with-headroom"], math.ceil(load / 0.7)),
-        ("this keeps the mean within the target, not p99", next(means)),
-        *((text, smallest(arrivals, server, percent=percent)) for percent, text in _OTHERS),
-        (SAYS["one-too-many"], right + 1),
-        ("this is one too few: its p99 is beyond the target", right - 1),
-        ("the loss is the other question: here all servers stay", result["servers_after_loss"]),
-    ]  # fmt: skip
-    return [way for way in ways if way[1] != right]
-
-
-def p99_ways(fleet: Facts) -> Ways:
-    """What wrong ways give for p99, in ms."""
-    arrivals, server = draws.arrivals(fleet), fleet["server"]
-    right, servers = truth(fleet)["p99_ms"], truth(fleet)["servers"]
-    ways = [
-        (SAYS["the-target-for-p99"],
-         server["target_ms"]),
-        *((_START, server["base_ms"] + server["per_request_ms"] * n)
-          for n in range(1, server["max_batch"] + 1)),
-        (SAYS["seconds"], right / 1e3),
-    ]  # fmt: skip
-    for number in range(1, servers + 2):
-        result = latencies(arrivals, server, number)
-        alone = latencies(arrivals, {**server, "max_batch": 1}, number + 1)
-        ways += [
-            (SAYS["every-request"], max(result)),
-            ("this is the median", float(np.median(result))),
-            (SAYS["a-mean-for-a-percentile"], float(np.mean(result))),
-            ("this is p95", float(np.percentile(result, 95))),
-            (_OTHER, p99(result)),
-            (_ALONE, p99(alone)),
-        ]
-    return [way for way in ways if not near(way[1], right, TOLERANCE)]
-
-
-def loss_ways(fleet: Facts) -> Ways:
-    """What wrong ways give for the number of servers that survives a loss."""
-    arrivals, server = draws.arrivals(fleet), fleet["server"]
-    result = truth(fleet)
-    right, servers = result["servers_after_loss"], result["servers"]
-    ways = [
-        (_LOSS, servers),
-        (_LOSS, smallest(arrivals, server, server["lost_at_ms"], finished=True)),
-        (SAYS["one-spare"], servers + 1),
-        (_ALONE, smallest(arrivals, {**server, "max_batch": 1}, server["lost_at_ms"])),
-        *((text, smallest(arrivals, server, server["lost_at_ms"], percent))
-          for percent, text in _OTHERS),
-    ]  # fmt: skip
-    return [way for way in ways if way[1] != right]
-
-
-_LOSS = SAYS["the-same"]
-
-
 def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the servers, their p99, and the servers with one lost."""
-    response, fleets = facts["response"], case["fleets"]
+    response = facts["response"]
     form = "{{'servers': ..., 'p99_ms': ..., 'servers_after_loss': ...}}"
     if odd := not_of_the_form(response, WEIGHTS, "`fleet` returned {strange}: return " + form):
         return odd
-    ways = {"servers": servers_ways, "p99": p99_ways, "after a loss": loss_ways}
-    return [_judge(name, fleets, response, ways[name]) for name in WEIGHTS]
+    right = [truth(fleet) for fleet in case["fleets"]]
+    return [_judge(name, case, facts, right) for name in WEIGHTS]
 
 
-def _judge(
-    name: str, fleets: list[Facts], response: list[Facts], ways: Callable[[Facts], Ways]
-) -> Criterion:
-    key = KEYS[name]
-    values, right = [item[key] for item in response], [truth(fleet)[key] for fleet in fleets]
-    known = [
-        ways(fleet) if possible(fleet["server"]) and not near(a, b, TOLERANCE) else []
-        for fleet, a, b in zip(fleets, values, right, strict=True)
-    ]
+def _judge(name: str, case: Facts, facts: Facts, right: list[Facts]) -> Criterion:
+    def numbers(facts: Facts, key: str = KEYS[name]) -> list[Any]:
+        return [item[key] for item in facts["response"]]
+
     advice = (
         "the server that can start first takes all that wait, up to max_batch, in order of arrival"
     )
-    labels, texts = (
-        [label(item) for item in fleets],
-        (SAYS["always-none"], SAYS["a-number-for-none"]),
-    )
+    if name == "p99" and numbers(facts, "servers") != [item["servers"] for item in right]:
+        advice = "p99 is that of the number of servers: fix the number first"
     return right_or_none(
-        name, WEIGHTS[name], values, right, labels, known, advice, TOLERANCE, texts
+        name,
+        WEIGHTS[name],
+        numbers(facts),
+        [item[KEYS[name]] for item in right],
+        [label(fleet) for fleet in case["fleets"]],
+        Known("lab12.ex4", case, numbers, facts),
+        advice,
+        TOLERANCE,
+        (SAYS["always-none"], SAYS["a-number-for-none"]),
     )

@@ -2,7 +2,6 @@
 
 import random
 import statistics
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, among, not_of_the_form, row
 from utils.labs.lab12 import draws
-from utils.labs.values import near
+from utils.labs.recorded import Known, message_of
+from utils.labs.values import right_values
 
 SAYS = says("lab12")
 
@@ -21,85 +21,21 @@ def sent(log: Facts) -> list[float]:
     return [item for item in log["took_ms"] if item is not None]
 
 
-def filled(log: Facts, instead: Callable[[list[float]], float] = statistics.median) -> list[float]:
+def filled(log: Facts) -> list[float]:
     """How long each request takes in a slot; those never sent as usual."""
-    usual = instead(sent(log))
+    usual = statistics.median(sent(log))
     return [usual if item is None else item for item in log["took_ms"]]
 
 
-def open_loop(log: Facts, took: list[float] | None = None, slots: int = 0) -> list[float]:
+def open_loop(log: Facts) -> list[float]:
     """The latency of every request, from when it was due, if all of them are sent then."""
-    free = [0.0] * (slots or log["slots"])
+    free = [0.0] * log["slots"]
     results = []
-    for due, item in zip(log["due_ms"], took or filled(log), strict=True):
+    for due, item in zip(log["due_ms"], filled(log), strict=True):
         place = free.index(min(free))
         free[place] = max(due, free[place]) + item
         results.append(free[place] - due)
     return results
-
-
-# What wrong ways give: a list of latencies each
-
-
-def _round_robin(log: Facts) -> list[float]:
-    free, result = [0.0] * log["slots"], []
-    for number, (due, item) in enumerate(zip(log["due_ms"], filled(log), strict=True)):
-        place = number % log["slots"]
-        free[place] = max(due, free[place]) + item
-        result.append(free[place] - due)
-    return result
-
-
-def _neighbour(log: Facts) -> list[float]:
-    """Each waits for what is left of the one before, which itself has not waited."""
-    took, result, end = filled(log), [], 0.0
-    for due, item in zip(log["due_ms"], took, strict=True):
-        result.append(max(0.0, end - due) + item)
-        end = due + item
-    return result
-
-
-def _waits_only(log: Facts) -> list[float]:
-    return [a - b for a, b in zip(open_loop(log), filled(log), strict=True)]
-
-
-def _ends(log: Facts) -> list[float]:
-    return [a + due for a, due in zip(open_loop(log), log["due_ms"], strict=True)]
-
-
-def _all_latencies(log: Facts) -> list[float]:
-    took = log["took_ms"]
-    return [a for a, item in zip(open_loop(log), took, strict=True) if item is not None]
-
-
-def _subtract(log: Facts) -> list[float]:
-    """The repair of a histogram: for one that took t, others of t less one interval, two, …"""
-    results = []
-    gap = log["due_ms"][1] - log["due_ms"][0]
-    for item in sent(log):
-        while item > 0:
-            results.append(item)
-            item -= gap
-    return results
-
-
-_ALL = SAYS["only-the-sent"]
-
-WAYS: list[tuple[str, Callable[[Facts], list[float]]]] = [
-    (_ALL, sent),
-    (_ALL, _all_latencies),
-    (SAYS["no-queue"], filled),
-    (SAYS["unsent-are-nothing"], lambda log: open_loop(log, filled(log, lambda _: 0.0))),
-    (SAYS["the-mean-for-none"], lambda log: open_loop(log, filled(log, statistics.fmean))),
-    (SAYS["the-longest-for-none"], lambda log: open_loop(log, filled(log, max))),
-    (SAYS["waits-are-not-passed-on"], _neighbour),
-    (SAYS["one-slot"], lambda log: open_loop(log, slots=1)),
-    (SAYS["in-turn"], _round_robin),
-    (SAYS["the-wait"], _waits_only),
-    (SAYS["moments"], _ends),
-    (SAYS["a-histograms-repair"], _subtract),
-    (SAYS["seconds-in-the-open-loop"], lambda log: [x / 1e3 for x in open_loop(log)]),
-]
 
 
 TOLERANCE = 1e-9
@@ -150,107 +86,97 @@ def label(item: Facts) -> str:
     return f"of {item['count']} requests, one every {item['every_ms']} ms, {slots}"
 
 
-def _p99(latencies: list[float]) -> float:
-    return float(np.percentile(latencies, 99))
-
-
 def judge_open_loops(case: Facts, facts: Facts) -> list[Criterion]:
     """Four criteria: p99 of either loop, and the latencies with one slot and with several."""
     response = facts["response"]
     form = "{{'open_ms': [...], 'open_p99_ms': ..., 'closed_p99_ms': ...}}"
     if odd := not_of_the_form(response, WEIGHTS, "`open_loop` returned {strange}: return " + form):
         return odd
-    asked = [(draws.closed_log(log), log, s) for log, s in zip(case["logs"], response, strict=True)]
-    one = [item for item in asked if item[1]["slots"] == 1]
-    several = [item for item in asked if item[1]["slots"] > 1]
+    logs = [draws.closed_log(log) for log in case["logs"]]
+    one = [place for place, log in enumerate(logs) if log["slots"] == 1]
+    several = [place for place in range(len(logs)) if place not in one]
+    latencies = [open_loop(log) for log in logs]
     return [
-        _close(asked),
-        among(_queue("one slot", one), one, asked),
-        among(_queue("several slots", several), several, asked),
-        _open(asked),
+        _percentile("closed loop", case, response, [sent(log) for log in logs]),
+        _queue("one slot", case, response, latencies, one),
+        _queue("several slots", case, response, latencies, several),
+        _percentile("open loop", case, response, latencies),
     ]
 
 
-Asked = list[tuple[Facts, Facts, Facts]]
-"""The log, how it is drawn, and what was said of it."""
-
-
-def _close(asked: Asked) -> Criterion:
-    ways = (
-        (SAYS["the-open-p99-for-both"], lambda log: _p99(open_loop(log))),
-        (SAYS["zeros-in-the-closed-loop"], lambda log: _p99([t or 0.0 for t in log["took_ms"]])),
-        ("this is the median: p99 is asked for", lambda log: float(np.percentile(sent(log), 50))),
-        (SAYS["the-longest"], lambda log: max(sent(log))),
-        ("what the client saw is what it sent, nothing filled in", lambda log: _p99(filled(log))),
-    )
-    return _percentile(
-        "closed loop", "closed_p99", asked, lambda log: _p99(sent(log)), ways,
-        "p99 of took_ms, of those that were sent",
-    )  # fmt: skip
-
-
-def _open(asked: Asked) -> Criterion:
-    ways = (
-        (SAYS["the-closed-p99-for-both"], lambda log: _p99(sent(log))),
-        ("this is the median: p99 is asked for",
-         lambda log: float(np.percentile(open_loop(log), 50))),
-        (SAYS["the-longest"], lambda log: max(open_loop(log))),
-        *((text, lambda log, way=way: _p99(way(log))) for text, way in WAYS),
-    )  # fmt: skip
-    return _percentile(
-        "open loop", "open_p99", asked, lambda log: _p99(open_loop(log)), ways,
-        "p99 of all latencies of the open loop",
-    )  # fmt: skip
+_P99 = {
+    "closed loop": ("closed_p99", "p99 of took_ms, of those that were sent"),
+    "open loop": ("open_p99", "p99 of all latencies of the open loop"),
+}
+"""What is returned for a loop, and the advice otherwise."""
 
 
 def _percentile(
-    name: str, key: str, asked: Asked, right: Callable[[Facts], float], ways: Any, advice: str
+    name: str, case: Facts, response: list[Facts], latencies: list[list[float]]
 ) -> Criterion:
-    wrong = [p for p, (log, _, s) in enumerate(asked) if not near(s[key], right(log), TOLERANCE)]
-    if not wrong:
-        return all_right(name, WEIGHTS[name], [], len(asked), "", "p99 exact")
-    log, response = asked[wrong[0]][0], asked[wrong[0]][2][key]
-    if not isinstance(response, int | float):
-        text = f"found {response}, return a number"
-    else:
-        text = next((t for t, way in ways if near(response, way(log), TOLERANCE)), advice)
-    rows = [row(label(asked[p][1]), asked[p][2][key], right(asked[p][0])) for p in wrong]
-    texts = [s[key] for *_, s in asked]
-    return all_right(name, WEIGHTS[name], wrong, len(asked), text, "p99 exact", rows, texts)
+    key, advice = _P99[name]
+
+    def numbers(facts: Facts) -> list[Any]:
+        return [item[key] for item in facts["response"]]
+
+    return right_values(
+        name,
+        WEIGHTS[name],
+        ["None" if item[key] is None else item[key] for item in response],
+        [float(np.percentile(some, 99)) for some in latencies],
+        [label(log) for log in case["logs"]],
+        Known("lab12.ex3", case, numbers),
+        advice,
+        TOLERANCE,
+    )
 
 
-def _same(items: Any, right: list[float]) -> bool:
-    if items is None or len(items) != len(right):
+def _same(items: Any, others: Any) -> bool:
+    if items is None or others is None or len(items) != len(others):
         return False
-    pairs = zip(items, right, strict=True)
-    return all(isinstance(a, int | float) and abs(a - b) < 1e-6 for a, b in pairs)
+    return all(map(_close, items, others))
 
 
-def _queue(name: str, asked: Asked) -> Criterion:
-    texts = [s["open"]["items"] for *_, s in asked]
-    wrong = [p for p, (log, *_) in enumerate(asked) if not _same(texts[p], open_loop(log))]
+def _close(some: Any, other: Any) -> bool:
+    numbers = isinstance(some, int | float) and isinstance(other, int | float)
+    return numbers and abs(some - other) < 1e-6
+
+
+def _queue(
+    name: str, case: Facts, response: list[Facts], right: list[list[float]], places: list[int]
+) -> Criterion:
+    """Whether every latency is right in the logs at these places."""
+    texts = [item["open"]["items"] for item in response]
+    wrong = [place for place in places if not _same(texts[place], right[place])]
     message, rows = "", []
     if wrong:
-        log, drawn, response = asked[wrong[0]]
-        message = f"{label(drawn)}: {_why(log, response['open'])}"
-        pairs = zip(texts[wrong[0]] or [], open_loop(log), strict=False)
+        first = wrong[0]
+
+        def alike(facts: Facts) -> int:
+            others = [item["open"]["items"] for item in facts["response"]]
+            same = [_same(texts[place], others[place]) for place in wrong]
+            return same[0] * sum(same)
+
+        advice = _advice(response[first]["open"], right[first])
+        text = message_of("lab12.ex3", case, alike, advice)
+        message = f"{label(case['logs'][first])}: {text}"
+        pairs = zip(texts[first] or [], right[first], strict=False)
         rows = [row(f"request {n}", a, b) for n, (a, b) in enumerate(pairs) if a != b]
-    return all_right(name, WEIGHTS[name], wrong, len(asked), message, "every latency", rows, texts)
+    off = [places.index(place) for place in wrong]
+    some = [texts[place] for place in places]
+    item = all_right(name, WEIGHTS[name], off, len(places), message, "every latency", rows, some)
+    return among(item, some, texts)
 
 
-def _why(log: Facts, response: Facts) -> str:
-    items, right = response["items"], open_loop(log)
+def _advice(response: Facts, right: list[float]) -> str:
+    items = response["items"]
     if items is None:
         return f"open_ms is {response['kind']}: return a list, a latency for every due time"
-    if text := next((text for text, way in WAYS if _same(items, way(log))), ""):
-        return text
     if len(items) != len(right):
         return f"open_ms is {response['kind']}: {len(right)} requests are due, each has a latency"
     if strange := next((item for item in items if not isinstance(item, int | float)), ""):
         return f"a latency is {strange}: return numbers, in milliseconds"
-    if _same(sorted(items), sorted(right)):
-        return SAYS["sorted"]
-    place = next(n for n, (a, b) in enumerate(zip(items, right, strict=True)) if abs(a - b) > 1e-6)
+    place = next(n for n, (a, b) in enumerate(zip(items, right, strict=True)) if not _close(a, b))
     return (
         f"the latency of request {place} is the first that is wrong: when is it due, when is a slot"
         " free, how long does it take?"
