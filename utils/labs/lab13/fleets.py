@@ -7,7 +7,8 @@ from typing import Any
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import not_judged, not_of_the_form
-from utils.labs.values import Ways, near, right_or_none
+from utils.labs.recorded import Known, given
+from utils.labs.values import near, right_or_none
 
 SAYS = says("lab13")
 
@@ -62,25 +63,29 @@ def _service(rng: random.Random, peak: bool, spare: bool, kind: str) -> Facts:
 def _suits(service: Facts, kind: str) -> bool:
     if kind == "none" or fastest(service) is None:
         return kind == "none" and fastest(service) is None
-    needed, largest = needs(service), needs(service, point=max(_kept(service), key=_batch))
+    needed = needs(service, fastest(service))
+    largest = needs(service, max(_kept(service), key=_batch))
     clear = 1.2 < needed < 80 and 0.02 < needed % 1 < 0.98
     if not clear or (kind == "falls" and math.ceil(largest) == math.ceil(needed)):
         return False
-    # Whole numbers are few: no two wrong ways may give the same, so that the right one is named.
-    messages: dict[float, str] = {}
-    return all(messages.setdefault(number, text) == text for text, number in server_ways(service))
+    # Whole numbers are few: no two wrong answers may give the same, so that the right one is named.
+    messages = {truth(service)["servers"]: ""}
+    return all(
+        messages.setdefault(item["servers"], text) in (text, "")
+        for text, facts in given("lab13.ex6", {"services": [service]})
+        for item in facts["response"]
+        if isinstance(item, dict)
+    )
 
 
-def needs(service: Facts, **rules: Any) -> float:
-    """Servers before they are made whole and spare ones are added; 0 if no batch keeps the target.
-
-    rules: of a wrong way, for the messages.
+def needs(service: Facts, point: Facts | None) -> float:
+    """Servers before they are made whole and spare ones are added, if each is used as a measurement
+    says; 0 if no batch keeps the target.
     """
-    value = {"point": fastest(service), **service, **rules}
-    if value["point"] is None:
+    if point is None:
         return 0.0
-    at_peak = service["items_per_second"] * value["peak_to_mean"]
-    return at_peak / (value["point"]["items_per_second"] * value["highest_load"])
+    at_peak = service["items_per_second"] * service["peak_to_mean"]
+    return at_peak / (point["items_per_second"] * service["highest_load"])
 
 
 def fastest(service: Facts) -> Facts | None:
@@ -105,7 +110,7 @@ def truth(service: Facts) -> Facts:
     """The servers, and the cost of a million items; None where no batch keeps the target."""
     if fastest(service) is None:
         return {"servers": None, "cost_per_million": None}
-    servers = math.ceil(needs(service)) + service["spare_servers"]
+    servers = math.ceil(needs(service, fastest(service))) + service["spare_servers"]
     return {"servers": servers, "cost_per_million": cost(service, servers)}
 
 
@@ -129,73 +134,6 @@ def label(service: Facts) -> str:
     )
 
 
-def server_ways(service: Facts) -> Ways:
-    """What wrong ways give for the number of servers."""
-    needed, spare, points = needs(service), service["spare_servers"], service["measured"]
-    load, peak = service["highest_load"], service["peak_to_mean"]
-    kept = _kept(service)
-    below = [item for item in kept if item["latency_ms"] < service["target_ms"]]
-
-    def whole(number: float) -> int:
-        return math.ceil(number) + spare
-
-    results = [
-        (SAYS["parts-of-servers"], needed + spare),
-        (SAYS["rounded-down"],
-         math.floor(needed) + spare),
-        (SAYS["rounded-down"],
-         round(needed) + spare),
-        (SAYS["no-spare"], math.ceil(needed)),
-        (SAYS["for-the-mean"], whole(needs(service, peak_to_mean=1))),
-        (SAYS["no-headroom"],
-         whole(needed * load)),
-        (SAYS["no-headroom"],
-         whole(needed * load * load)),
-        ("the headroom makes the throughput smaller, not the demand larger by 1 minus the load",
-         whole(needed * load * (2 - load))),
-        (SAYS["any-measurement"],
-         whole(needs(service, point=max(points, key=_throughput)))),
-        (SAYS["the-smallest-batch"], whole(needs(service, point=min(points, key=lambda item:
-        item["latency_ms"])))), (SAYS["the-largest-batch"],
-         whole(needs(service, point=max(kept, key=_batch)))),
-        (SAYS["faster-than-the-target"],
-         whole(needs(service, point=max(below, key=_throughput)))),
-        ("the spare servers have no part of the load: add them after rounding",
-         math.ceil(needed + spare * 1.0001)),
-    ]  # fmt: skip
-    if peak > 1:
-        results += [("the peak multiplies the demand", whole(needed / peak / peak))]
-    return [item for item in results if item[1] != truth(service)["servers"]]
-
-
-def cost_ways(service: Facts) -> Ways:
-    """What wrong ways give for the cost of a million items."""
-    right, best = truth(service), fastest(service)
-    assert best is not None  # a service whose target no batch keeps has no cost
-    servers, money = right["servers"], right["cost_per_million"]
-    peak, spare = service["peak_to_mean"], service["spare_servers"]
-    results = [
-        (SAYS["items-of-the-peak"],
-         money / peak),
-        (SAYS["spare-ones-are-free"], cost(service, servers - spare)),
-        ("whole servers are paid, used or not", cost(service, needs(service) + spare)),
-        ("whole servers are paid, used or not", cost(service, needs(service))),
-        (SAYS["per-item"], money / 1e6),
-        ("per million items: this is per thousand", money / 1e3),
-        ("per million items: this is per hour", servers * service["price_per_server_hour"]),
-        (SAYS["minutes-for-hours"], money * HOUR),
-        (SAYS["minutes-for-hours"], money * 60),
-        (SAYS["one-server-is-paid"], money / servers),
-        (SAYS["items-that-could-be"],
-         servers * service["price_per_server_hour"] * 1e6
-         / (servers * best["items_per_second"] * HOUR)),
-        (SAYS["items-that-could-be"],
-         service["price_per_server_hour"] * 1e6
-         / (service["highest_load"] * best["items_per_second"] * HOUR)),
-    ]  # fmt: skip
-    return [item for item in results if not near(item[1], money, 1e-12)]
-
-
 _ADVICE = {
     "servers": "demand at its peak over what a server may carry, rounded up, and the spare ones",
     "cost_per_million": "servers × price of an hour, over the items of an hour, times a million",
@@ -211,14 +149,16 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
     right, labels = [truth(item) for item in services], [label(item) for item in services]
     texts = SAYS["none-everywhere"], SAYS["infinity-for-none"]
     results = []
-    for (name, weight), key, known in zip(
-        weights.items(), _ADVICE, (server_ways, cost_ways), strict=True
-    ):
-        values, rights = [item[key] for item in response], [item[key] for item in right]
-        ways = [known(service) if fastest(service) else [] for service in services]
+    for (name, weight), key in zip(weights.items(), _ADVICE, strict=True):
+
+        def numbers(facts: Facts, key: str = key) -> list[Any]:
+            return [item[key] for item in facts["response"]]
+
+        values, rights = numbers(facts), [item[key] for item in right]
+        known = Known("lab13.ex6", case, numbers, facts)
         results.append(
             right_or_none(
-                name, weight, values, rights, labels, ways, _ADVICE[key], TOLERANCE, texts
+                name, weight, values, rights, labels, known, _ADVICE[key], TOLERANCE, texts
             )
         )
     servers, money = results

@@ -2,11 +2,14 @@
 
 import math
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, not_judged, not_of_the_form, row
+from utils.labs.recorded import Known
+from utils.labs.values import Ways, near
 
 SAYS = says("lab13")
 
@@ -162,47 +165,6 @@ def label(question: Facts) -> str:
     return f"{what[question['what']]}, engineering {engineering[0]} and {engineering[1]}"
 
 
-def ways(question: Facts) -> list[tuple[str, float]]:
-    """What wrong ways give for a break-even."""
-    task, first, second = (question[name] for name in ("task", *NAMES))
-    one, two = compute(task, first), compute(task, second)
-    total = costs(question)[1]
-    own = one * first[question["what"]] if question["what"] != "runs" else 0.0
-    if question["what"] == "runs":
-        saved = two - one
-        if not saved:
-            return []
-        return [
-            (SAYS["engineering-of-one"],
-             first["engineering"] / saved),
-            (SAYS["engineering-of-one"],
-             second["engineering"] / -saved),
-            (SAYS["engineering-of-one"],
-             (first["engineering"] + second["engineering"]) / abs(saved)),
-            ("the saving per run is without engineering: that is what the runs have to pay back",
-             (first["engineering"] - second["engineering"])
-             / (total - costs(question)[0] or 1)),
-            ("the servers' idle time is paid in each run: divide by the utilisation",
-             (first["engineering"] - second["engineering"])
-             / (two * second["utilisation"] - one * first["utilisation"] or 1)),
-        ]  # fmt: skip
-    share = first["engineering"] / task["runs"]
-    return [
-        (SAYS["no-engineering-at-all"], own / two),
-        (SAYS["no-engineering-of-its-own"], own / total),
-        ("the second option's engineering is part of what the first has to beat",
-         own / (two - share or 1)),
-        ("the runs share the engineering: divide it by them",
-         own / (two + second["engineering"] - first["engineering"] or 1)),
-        (SAYS["the-ratio"],
-         one / (total - share or 1)),
-        ("that is how many times worse it may be: the value itself is asked for",
-         (total - share) / one),
-        (SAYS["proportional"],
-         first[question["what"]] * (total - share) / one),
-    ]  # fmt: skip
-
-
 def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
     """Two criteria: the break-even, and the cheaper option below and above it."""
     response = facts["response"]
@@ -210,7 +172,13 @@ def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
     if odd := not_of_the_form(response, weights, SAYS["the-value-alone"], "a dict of 3"):
         return odd
     pairs = list(zip(case["questions"], response, strict=True))
-    texts = [_about_value(question, item["at"]) for question, item in pairs]
+    known = Known(
+        "lab13.ex2", case, lambda facts: [item["at"] for item in facts["response"]], facts
+    )
+    texts = [
+        _about_value(question, item["at"], known, place)
+        for place, (question, item) in enumerate(pairs)
+    ]
     rights = [truth(question) for question in case["questions"]]
     values = [(item["at"], right[0]) for item, right in zip(response, rights, strict=True)]
     first = _criterion("break-even", 4, case, texts, values)
@@ -244,8 +212,8 @@ def _criterion(
     return all_right(name, weight, wrong, len(texts), message, target, rows, lines)
 
 
-def _about_value(question: Facts, at: Any) -> str:
-    """What is wrong with a break-even; "" if nothing is."""
+def _about_value(question: Facts, at: Any, known: Sequence[Ways] = ((),), place: int = 0) -> str:
+    """What is wrong with a break-even; "" if nothing is. known: wrong ways, of it at this place."""
     right, what = truth(question)[0], question["what"]
     if isinstance(at, str):
         return SAYS["infinity-for-never"].format(at=at)
@@ -262,9 +230,8 @@ def _about_value(question: Facts, at: Any) -> str:
         return SAYS["engineering-taken-off-again"]
     if right is not None and what == "runs" and at in (math.ceil(right), math.floor(right)):
         return SAYS["whole-runs"]
-    for text, number in ways(question):
-        if number and math.isclose(at, number, rel_tol=1e-9):
-            return text
+    if text := next((text for text, number in known[place] if near(at, number, 1e-9)), ""):
+        return text
     if right is None:
         return "the costs agree nowhere within what is allowed: return None"
     return SAYS["engineering-of-one-run"].format(at=at, one=one, two=two)

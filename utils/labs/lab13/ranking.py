@@ -1,14 +1,15 @@
 """The cases and the judgement of inputs ranked by influence, exercise 5 of lab 13."""
 
 import random
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from utils.course.misconceptions import says
 from utils.facts.records import read_yaml
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for
 from utils.labs.lab13.models import MODELS
+from utils.labs.recorded import Known, given, message_of
 from utils.labs.values import near, right_values
 
 SAYS = says("lab13")
@@ -69,8 +70,23 @@ def _suits(case: Facts, kind: str) -> bool:
     # Sorted by swing alone, equal ones would stay as they came in, which must not be by name.
     if kind == "ties" and came.index("engineers") < came.index("weeks"):
         return False
-    others = MEASURES[: 6 if kind == "inside" else 5]
-    return not any(_follows(case, order, measure) for _, measure in others)
+    others = {SAYS[name] for name in RANKED_OTHERWISE[: 6 if kind == "inside" else 5]}
+    return not any(
+        _order(facts) == [came.index(name) for name in order]
+        for text, facts in given("lab13.ex5", case)
+        if text in others
+    )
+
+
+RANKED_OTHERWISE = (
+    "by-width", "by-relative-width", "by-elasticity", "only-upward", "only-downward", "two-ends"
+)  # fmt: skip
+"""The records whose answers a draw must refuse; the last only where a cost is least inside."""
+
+
+def _order(facts: Facts) -> list[int]:
+    """The places of the inputs that an answer ranked, in its order."""
+    return [place for place, _ in facts["items"]]
 
 
 def moved(case: Facts, name: str, value: float) -> float:
@@ -97,81 +113,6 @@ def open_inputs(case: Facts) -> list[str]:
     return [name for name, (low, _, high) in case["ranges"].items() if low < high]
 
 
-def _slope(case: Facts, name: str) -> float:
-    """Money per unit of an input, at the best guess."""
-    best = case["ranges"][name][1]
-    step = 1e-6 * best
-    return (moved(case, name, best + step) - moved(case, name, best - step)) / (2 * step)
-
-
-def _at(case: Facts, name: str, places: tuple[int, int], others: int = 1) -> float:
-    """The difference of the costs at two ends of an input, with the others at their low (0), best
-    (1) or high (2).
-    """
-    rest = {item: ends[others] for item, ends in case["ranges"].items()}
-    model, ends = MODELS[case["model"]], case["ranges"][name]
-    first, second = (model({**rest, name: ends[place]}) for place in places)
-    return second - first
-
-
-Measure = Callable[[Facts, str], float]
-
-
-def _best(case: Facts, name: str) -> float:
-    return case["ranges"][name][1]
-
-
-def _width(case: Facts, name: str) -> float:
-    low, _, high = case["ranges"][name]
-    return high - low
-
-
-def _difference(*places: int, others: int = 1) -> Measure:
-    """How far the costs at two ends lie apart, without a sign."""
-    first, second = places
-    return lambda case, name: abs(_at(case, name, (first, second), others))
-
-
-def _farther_end(case: Facts, name: str) -> float:
-    return max(abs(_at(case, name, (0, 1))), abs(_at(case, name, (1, 2))))
-
-
-def _all_together(case: Facts, _: str) -> float:
-    model = MODELS[case["model"]]
-    low, high = ({n: ends[place] for n, ends in case["ranges"].items()} for place in (0, 2))
-    return abs(model(high) - model(low))
-
-
-MEASURES: tuple[tuple[str, Measure], ...] = (
-    (SAYS["by-width"], _width),
-    (SAYS["by-relative-width"], lambda case, name: _width(case, name) / _best(case, name)),
-    (SAYS["by-elasticity"], lambda case, name: abs(_slope(case, name)) * _best(case, name)),
-    (SAYS["only-upward"], _difference(1, 2)),
-    (SAYS["only-downward"], _difference(0, 1)),
-    (SAYS["two-ends"], _difference(0, 2)),
-    (SAYS["slope-times-width"], lambda case, name: abs(_slope(case, name)) * _width(case, name)),
-    (SAYS["others-low"], _difference(0, 2, others=0)),
-    ("the others stay at their best guess while one moves, not at their high ends",
-     _difference(0, 2, others=2)),
-    (SAYS["signed"], lambda case, name: _at(case, name, (0, 2))),
-    (SAYS["shares"],
-     lambda case, name: swing(case, name) / moved(case, name, _best(case, name))),
-    ("a swing goes from the least to the most, not from the best guess to the farther one",
-     _farther_end),
-    (SAYS["half"], lambda case, name: swing(case, name) / 2),
-    (SAYS["all-together"], _all_together),
-)  # fmt: skip
-"""What other measures of influence there are, with what is wrong about each."""
-
-
-def _follows(case: Facts, order: list[str], measure: Measure) -> bool:
-    """Whether an order is that of a measure, which may have been taken a little differently."""
-    values = [measure(case, name) for name in order]
-    if all(near(value, values[0], 0.01) for value in values):
-        return order == sorted(order)
-    return all(a >= b or near(a, b, 0.01) for a, b in zip(values, values[1:], strict=False))
-
-
 def ranking_words(case: Facts) -> str:
     """What a card says of a case."""
     names = list(case["ranges"])
@@ -190,17 +131,24 @@ def judge_ranking(case: Facts, facts: Facts) -> list[Criterion]:
     names = list(case["ranges"])
     response = [(names[item] if isinstance(item, int) else item, swing) for item, swing in items]
     order = [name for name, _ in response]
-    return [_judge_order(case, order, right), _judge_swings(case, dict(response), right)]
+    return [
+        _judge_order(case, facts, order, right),
+        _judge_swings(case, facts, dict(response), right),
+    ]
 
 
-def _judge_order(case: Facts, response: list[str], right: list[tuple[str, float]]) -> Criterion:
+def _judge_order(
+    case: Facts, facts: Facts, response: list[str], right: list[tuple[str, float]]
+) -> Criterion:
     order = [name for name, _ in right]
     hits = sum(a == b for a, b in zip(response, order, strict=False))
-    message = "" if response == order else _about_order(case, response, right)
+    message = "" if response == order else _about_order(case, facts, response, right)
     return criterion("order", 3, response == order, f"{hits} of {len(order)}", "all", message)
 
 
-def _about_order(case: Facts, response: list[str], right: list[tuple[str, float]]) -> str:
+def _about_order(
+    case: Facts, facts: Facts, response: list[str], right: list[tuple[str, float]]
+) -> str:
     order, swings = [name for name, _ in right], dict(right)
     fixed = [name for name in response if name in case["ranges"] and name not in swings]
     if fixed:
@@ -222,23 +170,29 @@ def _about_order(case: Facts, response: list[str], right: list[tuple[str, float]
         given=response[place],
         less=swings[response[place]],
     )
-    for text, measure in MEASURES:
-        if _follows(case, response, measure):
-            return f"{text}. {shown}"
-    if response == [name for name in case["ranges"] if name in swings]:
-        return SAYS["unsorted"].format(shown=shown)
-    return shown
+
+    def alike(other: Facts) -> bool:
+        return _order(other) == _order(facts)
+
+    text = message_of("lab13.ex5", case, alike, "", facts)
+    return f"{text}. {shown}" if text else shown
 
 
 def _judge_swings(
-    case: Facts, response: dict[str, float | str], right: list[tuple[str, float]]
+    case: Facts, facts: Facts, response: dict[str, float | str], right: list[tuple[str, float]]
 ) -> Criterion:
     """Whether the swing beside each name is right, in whatever order they stand."""
     names = [name for name, _ in right]
     if not any(name in response for name in names):
         return criterion("swings", 3, False, "not judged", "", "")
     values = [response.get(name, "nothing") for name in names]
-    known = [[(text, measure(case, name)) for text, measure in MEASURES] for name in names]
+    came = list(case["ranges"])
+
+    def numbers(facts: Facts) -> list[Any]:
+        swings = dict(facts["items"])
+        return [swings[came.index(name)] for name in names]
+
+    known = Known("lab13.ex5", case, numbers, facts)
     advice = (
         "the largest less the smallest cost of low, best and high, with all others at their best"
     )

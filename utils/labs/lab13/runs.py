@@ -7,7 +7,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, not_of_the_form
 from utils.labs.lab13.observe import FACTOR
-from utils.labs.values import Ways, near, right_values
+from utils.labs.recorded import Known
+from utils.labs.values import near, right_values
 
 SAYS = says("lab13")
 
@@ -69,21 +70,16 @@ def label(job: Facts) -> str:
     )
 
 
-def truth(job: Facts, **rules: Any) -> dict[str, float]:
-    """The cost of a million tokens in its parts. rules: of a wrong way, for the messages."""
-    rule = {"startups": 1, "idle_startup": True, "share": job["share_of_failed_run"]} | rules
-    value = {**job, **rules}
-    tokens = value["billion_tokens"] * 1e9
-    running = tokens / (value["tokens_per_second_per_server"] * job["servers"]) / 3600
-    failed = value["failed_runs_per_good_run"]
-    starting = value["startup_hours"] * (1 + failed * rule["startups"])
-    computing = running * (1 + failed * rule["share"])
-    utilisation = value["utilisation"]
-    hours = (starting + computing) / utilisation
-    if not rule["idle_startup"]:
-        hours = starting + computing / utilisation
-    compute = hours * value["servers"] * value["price_per_server_hour"]
-    port = value["engineers"] * value["weeks"] * value["pay_per_week"] / value["good_runs"]
+def truth(job: Facts) -> dict[str, float]:
+    """The cost of a million tokens in its parts."""
+    tokens = job["billion_tokens"] * 1e9
+    running = tokens / (job["tokens_per_second_per_server"] * job["servers"]) / 3600
+    failed = job["failed_runs_per_good_run"]
+    starting = job["startup_hours"] * (1 + failed)
+    computing = running * (1 + failed * job["share_of_failed_run"])
+    hours = (starting + computing) / job["utilisation"]
+    compute = hours * job["servers"] * job["price_per_server_hour"]
+    port = job["engineers"] * job["weeks"] * job["pay_per_week"] / job["good_runs"]
     parts = {"compute": compute / tokens * 1e6, "engineering": port / tokens * 1e6}
     return {**parts, "total": sum(parts.values())}
 
@@ -95,60 +91,6 @@ _ADVICE = {
     " of one of them",
     "total": "compute and engineering added up",
 }
-_PER = "per million tokens: this is "
-_FAILED = SAYS["failed-runs-are-free"]
-_SECONDS = SAYS["seconds-for-hours"]
-_SERVERS = SAYS["one-server-computes"]
-
-
-def ways(job: Facts, part: str) -> Ways:
-    """What wrong ways give for one part."""
-    right = truth(job)[part]
-    used, failed = job["utilisation"], job["failed_runs_per_good_run"]
-
-    def other(**rules: Any) -> float:
-        return truth(job, **rules)[part]
-
-    results = [
-        (SAYS["times-the-utilisation"],
-         other(utilisation=1 / used)),
-        (SAYS["no-idle-time"], other(utilisation=1)),
-        (SAYS["idle-time-added"], other(utilisation=1 / (2 - used))),
-        (_FAILED, other(failed_runs_per_good_run=0)),
-        (SAYS["failed-runs-to-their-end"], other(share=1)),
-        (SAYS["failed-runs-do-not-start"], other(startups=0)),
-        (SAYS["nothing-starts"], other(startup_hours=0)),
-        ("utilisation is of all billed time: the hours to start have their part of the idle time",
-         other(idle_startup=False)),
-        (_SECONDS, other(tokens_per_second_per_server=job["tokens_per_second_per_server"] / 3600)),
-        (_SECONDS, other(tokens_per_second_per_server=job["tokens_per_second_per_server"] * 3600)),
-        (_SERVERS, other(tokens_per_second_per_server=job["tokens_per_second_per_server"]
-                         / job["servers"])),
-        (_SERVERS, other(servers=1)),
-        (SAYS["one-run-pays-the-port"], other(good_runs=1)),
-        (SAYS["failed-runs-share-the-port"],
-         other(good_runs=job["good_runs"] * (1 + failed))),
-        (SAYS["failed-runs-share-the-port"],
-         other(good_runs=job["good_runs"] + failed)),
-        (SAYS["one-engineer"], other(engineers=1)),
-        ("the pay is of one week: how many are there?", other(weeks=1)),
-        (SAYS["idle-engineers"],
-         truth(job)["compute"] + truth(job)["engineering"] / used if part == "total"
-         else right / used),
-    ]  # fmt: skip
-    units = {
-        f"{_PER}per token": 1e-6,
-        f"{_PER}per thousand": 1e-3,
-        f"{_PER}per billion": 1e3,
-        f"{_PER}of the whole run": job["billion_tokens"] * 1e3,
-        f"{_PER}of all good runs together": job["billion_tokens"] * 1e3 * job["good_runs"],
-        "a billion is a thousand millions": 1e-9,
-    }
-    results += [(text, right * factor) for text, factor in units.items()]
-    if part == "total":
-        results.insert(0, (SAYS["total-without-the-port"], truth(job)["compute"]))
-        results.insert(1, ("compute is part of the total", truth(job)["engineering"]))
-    return [item for item in results if not near(item[1], right, 1e-12)]
 
 
 def judge_jobs(case: Facts, facts: Facts) -> list[Criterion]:
@@ -160,8 +102,12 @@ def judge_jobs(case: Facts, facts: Facts) -> list[Criterion]:
     labels, rights = [label(job) for job in jobs], [truth(job) for job in jobs]
     results = []
     for part in PARTS:
-        values, right = [item[part] for item in response], [item[part] for item in rights]
-        known, weight = [ways(job, part) for job in jobs], weights[part]
+
+        def numbers(facts: Facts, part: str = part) -> list[Any]:
+            return [item[part] for item in facts["response"]]
+
+        values, right, weight = numbers(facts), [item[part] for item in rights], weights[part]
+        known = Known("lab13.ex1", case, numbers, facts)
         results.append(
             right_values(part, weight, values, right, labels, known, _ADVICE[part], TOLERANCE)
         )

@@ -3,14 +3,14 @@
 import math
 import random
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for
-from utils.labs.values import Number, Ways, near, right_values
+from utils.labs.recorded import Known, message_of
+from utils.labs.values import Number, near, right_values
 
 SAYS = says("lab13")
 
@@ -70,11 +70,10 @@ def saving_words(case: Facts) -> str:
     )
 
 
-def cost(run: Facts, every: float, **rules: Any) -> float:
+def cost(run: Facts, every: float) -> float:
     """Money for the run if it is saved after each so many hours of work."""
-    value = {**run, **rules}
-    rate = value["servers"] / value["hours_between_failures_per_server"]
-    write, restart = value["write_minutes"] / 60, value["restart_minutes"] / 60
+    rate = run["servers"] / run["hours_between_failures_per_server"]
+    write, restart = run["write_minutes"] / 60, run["restart_minutes"] / 60
     segments = run["work_hours"] / every
     failures = math.expm1(rate * (every + write))
     hours = segments * (failures / rate + failures * math.expm1(rate * restart) / rate)
@@ -125,81 +124,6 @@ _ADVICE = (
     "segments × what one takes on average: its tries, and a restart for each failure; then servers"
     " × price"
 )
-_MINUTES = SAYS["minutes-to-restart"]
-_ONE = SAYS["one-server-fails"]
-
-
-def ways(run: Facts, every: float) -> Ways:
-    """What wrong ways give for the cost with one interval."""
-    right = cost(run, every)
-    money = run["servers"] * run["price_per_server_hour"]
-    rate = run["servers"] / run["hours_between_failures_per_server"]
-    write, restart = run["write_minutes"] / 60, run["restart_minutes"] / 60
-    segments, segment = run["work_hours"] / every, every + write
-    plain = segments * segment * money
-    failed = math.expm1(rate * segment)
-
-    def once(lost: float) -> float:
-        """Each failure of the plain time costs so many hours, once."""
-        return plain * (1 + rate * lost)
-
-    results = [
-        (SAYS["no-failures"], plain),
-        (_ONE, cost(run, every, servers=1)),
-        (_ONE, cost({**run, "hours_between_failures_per_server":
-                     run["hours_between_failures_per_server"] * run["servers"]}, every)),
-        (SAYS["no-restart"],
-         cost(run, every, restart_minutes=0)),
-        (SAYS["restarts-that-cannot-fail"],
-         segments * (failed / rate + failed * restart) * money),
-        (SAYS["one-restart-in-each-segment"],
-         segments * (failed / rate + math.expm1(rate * restart) / rate) * money),
-        (SAYS["a-restart-in-each-try"],
-         segments * math.expm1(rate * (segment + restart)) / rate * money),
-        (SAYS["writing-takes-no-time"], cost(run, every, write_minutes=0)),
-        (SAYS["writing-never-fails"], segments * (math.expm1(rate * every) * math.exp(rate *
-                                 restart) / rate + write) * money),
-        (SAYS["nothing-is-lost"], once(restart)),
-        (SAYS["half-a-segment-once"],
-         once(segment / 2 + restart)),
-        (SAYS["half-a-segment-once"],
-         once(every / 2 + restart)),
-        (SAYS["half-forgotten"],
-         once(segment + restart)),
-        (SAYS["half-forgotten"],
-         once(every + restart)),
-        (_MINUTES, cost(run, every, write_minutes=60 * run["write_minutes"])
-         if rate * write * 60 < 300 else math.inf),
-        (_MINUTES, cost(run, every, restart_minutes=60 * run["restart_minutes"])
-         if rate * restart * 60 < 300 else math.inf),
-        (SAYS["hours-for-money"], right / money),
-        (SAYS["one-server-is-paid"], right / run["servers"]),
-        ("the price is of one server and hour: hours × servers × price", right * run["servers"]),
-        (SAYS["one-segment"], right / segments),
-        (SAYS["never-saved"],
-         cost(run, run["work_hours"]) if rate * run["work_hours"] < 300 else math.inf),
-    ]  # fmt: skip
-    return [item for item in results if not near(item[1], right, 1e-12)]
-
-
-def best_ways(run: Facts, intervals: list[float]) -> Ways:
-    """What wrong ways give for the best interval."""
-    write = run["write_minutes"] / 60
-    alone, servers = run["hours_between_failures_per_server"], run["servers"]
-    between = alone / servers
-    named = {
-        _ONE: [_best(write, 1 / alone), math.sqrt(2 * write * alone)],
-        SAYS["young"]: [math.sqrt(2 * write * between)],
-        SAYS["young-without-the-two"]: [math.sqrt(write * between)],
-        SAYS["minutes"]: [60 * best(run)],
-        "writing takes minutes, not hours": [_best(60 * write, 1 / between)],
-        SAYS["with-writing"]: [best(run) + write],
-        SAYS["between-failures"]: [between],
-    }
-    results = [(text, number) for text, numbers in named.items() for number in numbers]
-    text = SAYS["of-those-given"]
-    results += [(text, interval) for interval in intervals]
-    return results
 
 
 def judge_saving(case: Facts, facts: Facts) -> list[Criterion]:
@@ -214,9 +138,9 @@ def judge_saving(case: Facts, facts: Facts) -> list[Criterion]:
         return not_asked_for(weights, message, shown, target, others="not judged")
     labels = [f"saved every {interval:.3g} h" for interval in intervals]
     right = [cost(run, interval) for interval in intervals]
-    known = [ways(run, interval) for interval in intervals]
+    known = Known("lab13.ex4", case, lambda facts: facts["costs"], facts)
     costs = right_values("cost", 3, response, right, labels, known, _ADVICE, TOLERANCE)
-    return [costs, _judge_simulation(case, response), _judge_best(case, facts["best"])]
+    return [costs, _judge_simulation(case, response), _judge_best(case, facts)]
 
 
 def _judge_simulation(case: Facts, response: list[Number]) -> Criterion:
@@ -242,8 +166,8 @@ def _judge_simulation(case: Facts, response: list[Number]) -> Criterion:
     return criterion("simulation", 1, passed, shown, target, message)
 
 
-def _judge_best(case: Facts, response: Number) -> Criterion:
-    run, right = case["run"], best(case["run"])
+def _judge_best(case: Facts, facts: Facts) -> Criterion:
+    run, right, response = case["run"], best(case["run"]), facts["best"]
     target = f"within {BEST:.0%}"
     if response is None or isinstance(response, str):
         message = f"found {response or 'nothing'} as 'best': return hours, a number"
@@ -251,10 +175,11 @@ def _judge_best(case: Facts, response: Number) -> Criterion:
     shown = f"{response / right:.3g} times the best"
     if near(response, right, BEST):
         return criterion("best interval", 3, True, shown, target, "")
-    known = (
-        t for t, number in best_ways(run, case["intervals"]) if near(response, number, BEST / 2)
-    )
-    text = next(known, SAYS["far-too-long"])
+
+    def alike(facts: Facts) -> bool:
+        return near(response, facts["best"], BEST / 2)
+
+    text = message_of("lab13.ex4", case, alike, SAYS["far-too-long"], facts)
     more = ""
     rate = run["servers"] / run["hours_between_failures_per_server"]
     if 0 < response and rate * response < 300:
