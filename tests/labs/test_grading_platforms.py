@@ -29,8 +29,9 @@ from utils.labs.grading import attempts, batch, downloads, folders, lab, report,
 from utils.labs.grading.marking import Mark
 from utils.labs.grading.platforms import feedback, policy, tables, total
 from utils.labs.grading.platforms.policy import Late
-from utils.labs.grading.platforms.results import Results, cell
+from utils.labs.grading.platforms.results import Results
 from utils.labs.grading.records import Graded, Record
+from utils.labs.grading.spreadsheets import cell
 
 BERLIN = ZoneInfo("Europe/Berlin")
 LATE = {"due": "2026-11-20 23:59", "zone": "Europe/Berlin", "penalty": {"percent": "10"}}
@@ -464,7 +465,9 @@ def test_a_column_can_be_named(results: Results) -> None:
     assert rows == [["Student", "ID", "Lab 99 again (2)"], ["Doe", "12", "9"]]
 
 
-@pytest.mark.parametrize("text", ["=1", "@SUM(A1)", "+cmd|'x'!A0", "-2+3(", "\t=1", "%a=", "\r1"])
+@pytest.mark.parametrize(
+    "text", ["=1", " =1", "@SUM(A1)", "+cmd|'x'!A0", "-2+3(", "\t=1", "%a=", "\r1"]
+)
 def test_no_cell_is_a_formula(text: str) -> None:
     assert cell(text) == f"'{text}"
 

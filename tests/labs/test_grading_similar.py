@@ -37,10 +37,9 @@ class Answer(NamedTuple):
 def stubs() -> dict[str, str]:
     """The released answer cells, by exercise id."""
     return {
-        f"{name}.{cell.exercise}": cell.source
+        f"{name}.{exercise}": stub.source
         for name in LABS
-        for cell in lab.load(ROOT, name).cells
-        if cell.kind == "answer" and cell.exercise
+        for exercise, stub in lab.load(ROOT, name).stubs.items()
     }
 
 

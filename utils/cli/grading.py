@@ -58,7 +58,7 @@ def _export(given: argparse.Namespace) -> None:
 def _total(given: argparse.Namespace) -> None:
     labs = [(r, _late(r, given, {})) for r in (results.load(o, catalog.ROOT) for o in given.out)]
     students = total.add_up(labs)
-    text = total.table(students, {r.lab.name: r.most for r, _ in labs})
+    text = total.table(students, {r.lab.name: r.lab.points for r, _ in labs})
     if not given.to:
         sys.stdout.write(text)
         return

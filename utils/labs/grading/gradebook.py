@@ -90,7 +90,7 @@ class Book:
         if time and not time.tzinfo:
             time = None
         self._write("submitted", slug, made, time)
-        points = {check_of: mark for mark in marks for check_of in [self._check_of(mark)]}
+        points = {self.lab.checks[mark.exercise.name]: mark for mark in marks}
         graded = _node(made)
         for cell in graded.cells:
             cell.metadata = _node(self._metadata.get(cell.id, {}))
@@ -123,11 +123,6 @@ class Book:
                 self._book = None
                 raise OSError(f"the gradebook cannot be written: {error.orig}") from None
 
-    def _check_of(self, mark: Mark) -> str:
-        return next(
-            c.id for c in self.lab.cells if (c.kind, c.exercise) == ("check", mark.exercise.name)
-        )
-
     def _write(self, stage: str, slug: str, made: Any, time: datetime | None) -> None:
         """Write a notebook where nbgrader looks for it, with the time at which it was handed in."""
         folder = self.out / stage / slug / self.assignment
@@ -140,7 +135,7 @@ class Book:
 
     def graded(self, known: Iterable[Record]) -> Iterator[Graded]:
         """Each of these records, which are in the gradebook, with the points that count."""
-        exercise_of = {c.id: c.exercise for c in self.lab.cells if c.kind == "check"}
+        exercise_of = {check: name for name, check in self.lab.checks.items()}
         with _quiet(), self._open() as book:
             for record in known:
                 name = self.assignment
@@ -153,10 +148,10 @@ class Book:
 
     def give(self, slug: str, points: Mapping[str, float]) -> None:
         """Store the points that a person gave, by exercise: they count, whatever checks say."""
-        check_of = {c.exercise: c.id for c in self.lab.cells if c.kind == "check"}
         with _quiet(), self._open() as book:
             for name, value in points.items():
-                grade = book.find_grade(check_of[name], self.assignment, self.assignment, slug)
+                check = self.lab.checks[name]
+                grade = book.find_grade(check, self.assignment, self.assignment, slug)
                 grade.manual_score = value
             book.db.commit()
 

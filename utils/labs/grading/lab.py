@@ -82,6 +82,21 @@ class Lab:
         """
         return {} if "torch_xla" in self.modules else {NO_DEVICE: "1"}
 
+    @property
+    def points(self) -> float:
+        """The points of all exercises together."""
+        return sum(exercise.points for exercise in self.exercises)
+
+    @property
+    def checks(self) -> dict[str, str]:
+        """The id of each exercise's check, by the exercise's name."""
+        return {cell.exercise: cell.id for cell in self.cells if cell.kind == "check"}
+
+    @property
+    def stubs(self) -> dict[str, Cell]:
+        """The answer cell of each exercise as it was released, by the exercise's name."""
+        return {cell.exercise: cell for cell in self.cells if cell.kind == "answer"}
+
 
 def load(root: Path, name: str) -> Lab:
     """Everything there is to know of the released lab `name`, such as "lab03".
@@ -172,12 +187,14 @@ def _cell(raw: dict[str, Any]) -> Cell:
 
 
 def parse_python(source: str) -> ast.Module:
-    """Like `ast.parse`, and raises what that raises, in one thread at a time.
+    """Like `ast.parse`, and raises what that raises, in one thread at a time and without warnings
+    of what others wrote.
 
     Submissions are graded in threads, and CPython 3.11 counts the depth of a syntax tree for all of
     them together: two at once can end in a SystemError (python/cpython issue 106905).
     """
-    with _one_at_a_time:
+    with _one_at_a_time, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         return ast.parse(source)
 
 
@@ -207,13 +224,11 @@ def same_code(one: str, other: str) -> str:
     if max(len(one), len(other)) > 50_000:
         return ""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the parser warns of what others wrote
-            trees = parse_python(one), parse_python(other)
-            plain = [_bare(tree) for tree in trees]
-            if plain[0] == plain[1]:
-                return "comments and docstrings"
-            renamed = [_rename(tree) for tree in trees]
+        trees = parse_python(one), parse_python(other)
+        plain = [_bare(tree) for tree in trees]
+        if plain[0] == plain[1]:
+            return "comments and docstrings"
+        renamed = [_rename(tree) for tree in trees]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     long_enough = sum(isinstance(node, ast.stmt) for node in ast.walk(trees[1])) >= _NO_CHANCE

@@ -6,10 +6,8 @@ templates.
 """
 
 import base64
-import csv
 import hashlib
 import heapq
-import io
 import re
 import statistics
 from array import array
@@ -28,6 +26,7 @@ from utils.labs.grading.lab import Exercise, Lab
 from utils.labs.grading.marking import Mark
 from utils.labs.grading.records import Graded
 from utils.labs.grading.similar import Similar
+from utils.labs.grading.spreadsheets import csv_text
 
 Person = tuple[str, str]
 """Name and slug."""
@@ -70,30 +69,14 @@ def all_notes(row: Graded) -> list[str]:
 def table(lab: Lab, rows: Iterable[Graded]) -> str:
     """The class as CSV, one row per student."""
     names = [exercise.name for exercise in lab.exercises]
-    total = sum(exercise.points for exercise in lab.exercises)
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["student", "id", "late", "status", "total", "max", *names, "notes"])
+    lines = [["student", "id", "late", "status", "total", "max", *names, "notes"]]
     for row in rows:
-        points = [f"{row.points[name]:g}" for name in names]
-        notes = _cell("; ".join([*all_notes(row), *row.record.signs]))
-        about = [
-            _cell(row.record.student),
-            _cell(row.record.id),
-            "late" if row.record.late else "",
-            row.record.status,
-        ]
-        writer.writerow([*about, f"{row.total:g}", f"{total:g}", *points, notes])
-    return file.getvalue()
-
-
-def _cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula.
-
-    >>> _cell("=1+1")
-    "'=1+1"
-    """
-    return f"'{text}" if text.lstrip()[:1] in ("=", "+", "-", "@", "|", "%") else text
+        record = row.record
+        about = [record.student, record.id, "late" if record.late else "", record.status]
+        points = [row.total, lab.points, *(row.points[name] for name in names)]
+        notes = "; ".join([*all_notes(row), *record.signs])
+        lines.append([*about, *(f"{value:g}" for value in points), notes])
+    return csv_text(lines)
 
 
 def student_page(lab: Lab, row: Graded) -> str:
@@ -156,7 +139,7 @@ class ClassSummary:
     def __init__(self, lab: Lab):
         self.lab = lab
         self._exercises = [_Exercise(exercise) for exercise in lab.exercises]
-        self._most = sum(exercise.points for exercise in lab.exercises)
+        self._most = lab.points
         self._totals = array("d")
         self._submissions = self._weak = 0
         # Heaps, the one with the most points first: of all, and of those who tried something.
@@ -382,17 +365,14 @@ def similar_table(result: Similar) -> str:
     them in, then those that resemble the published solution.
     """
     names = [student for student, _ in result.students]
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["exercise", "share", "shared fingerprints", "students", "similar to"])
+    lines = [["exercise", "share", "shared fingerprints", "students", "similar to"]]
     for pair in result.pairs:
-        sides = (_cell("; ".join(names[k] for k in who)) for who in (pair.ones, pair.others))
-        writer.writerow([pair.exercise, f"{pair.share:.2f}", pair.shared, *sides])
+        sides = ("; ".join(names[k] for k in who) for who in (pair.ones, pair.others))
+        lines.append([pair.exercise, f"{pair.share:.2f}", str(pair.shared), *sides])
     for name, alike in result.like_published.items():
         for share, student in alike:
-            known = _cell(names[student])
-            writer.writerow([name, f"{share:.2f}", "", known, "the published solution"])
-    return file.getvalue()
+            lines.append([name, f"{share:.2f}", "", names[student], "the published solution"])
+    return csv_text(lines)
 
 
 def _render(template: str, script: bool = False, **values: Any) -> str:

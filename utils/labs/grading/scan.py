@@ -6,7 +6,6 @@ A sign is no proof and costs nothing: somebody who wants to hide can write aroun
 import ast
 import contextlib
 import re
-import warnings
 from collections.abc import Iterable, Iterator
 
 from utils.course.notebooks import without_magics
@@ -74,11 +73,9 @@ def _is_hidden(node: ast.AST, modules: set[str]) -> bool:
 
 
 def _parse(source: str) -> ast.AST | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the parser warns of what others wrote
-        for text in (source, without_magics(source)):
-            with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-                return parse_python(text)
+    for text in (source, without_magics(source)):
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            return parse_python(text)
     return None
 
 

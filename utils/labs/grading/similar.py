@@ -20,7 +20,6 @@ and its fingerprints run over the borders of statements, so that another order h
 
 import ast
 import json
-import warnings
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -86,9 +85,7 @@ def fingerprints(source: str) -> dict[int, set[int]]:
     if len(source) > MOST_CHARS:
         return {}
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the parser warns of what others wrote
-            tree = parse_python(source)
+        tree = parse_python(source)
         own = set(_own_names(tree))
         results: dict[int, set[int]] = defaultdict(set)
         for statement in ast.walk(tree):
@@ -242,8 +239,7 @@ class Similar:
 def compare(lab: Lab, out: Path, students: Iterable[tuple[str, str]]) -> Similar:
     """Compare the answers that a grading kept in `out`, of these names and slugs."""
     known = list(students)
-    stubs = {c.exercise: c.source for c in lab.cells if c.kind == "answer" and c.exercise}
-    given = {name: fingerprints(source).keys() for name, source in stubs.items()}
+    given = {name: fingerprints(stub.source).keys() for name, stub in lab.stubs.items()}
     prints: dict[str, list[Prints]] = {e.name: [] for e in lab.exercises}
     for _, slug in known:
         sources = answers_of(lab, out, slug)
@@ -269,7 +265,7 @@ def answers_of(lab: Lab, out: Path, slug: str) -> dict[str, str]:
         cells = json.loads(path.read_bytes())["cells"]
     except (OSError, ValueError, KeyError):
         return {}
-    exercise_of = {c.id: c.exercise for c in lab.cells if c.kind == "answer" and c.exercise}
+    exercise_of = {stub.id: name for name, stub in lab.stubs.items()}
     named = ((c["metadata"].get("nbgrader", {}).get("grade_id"), c["source"]) for c in cells)
     return {exercise_of[name]: source for name, source in named if name in exercise_of}
 
@@ -277,14 +273,14 @@ def answers_of(lab: Lab, out: Path, slug: str) -> dict[str, str]:
 def evidence(lab: Lab, out: Path, similar: Similar) -> Iterator[Mapping[str, Any]]:
     """The pairs that the page shows, each with its two answers as lines that are marked or not."""
     often = Counter(k for p in similar.pairs for k in {*p.ones[:1], *p.others[:1]})
-    stubs = {c.exercise: c.source for c in lab.cells if c.kind == "answer" and c.exercise}
     for pair in similar.pairs[:MOST_SHOWN]:
         sides = (pair.ones[0], pair.others[0])
         sources = [
             answers_of(lab, out, similar.students[k][1]).get(pair.exercise, "") for k in sides
         ]
         printed = [fingerprints(source) for source in sources]
-        both = printed[0].keys() & printed[1].keys() - fingerprints(stubs[pair.exercise]).keys()
+        given = fingerprints(lab.stubs[pair.exercise].source).keys()
+        both = printed[0].keys() & printed[1].keys() - given
         yield {
             "pair": pair,
             "often": max(often[k] for k in sides),

@@ -15,8 +15,9 @@ from typing import Any
 from utils.course.files import replace_file
 from utils.labs.grading import downloads, folders, report
 from utils.labs.grading.platforms.policy import Late
-from utils.labs.grading.platforms.results import Results, csv_text, platform_of
+from utils.labs.grading.platforms.results import Results, platform_of
 from utils.labs.grading.records import Graded
+from utils.labs.grading.spreadsheets import csv_text
 
 
 def annotated(results: Results, student: Graded, late: Late | None) -> dict[str, Any] | None:
@@ -29,7 +30,7 @@ def annotated(results: Results, student: Graded, late: Late | None) -> dict[str,
     assignment = results.lab.path
     path = results.out / "submitted" / student.record.slug / assignment.stem / assignment.name
     notebook: dict[str, Any] = json.loads(path.read_bytes())
-    check_of = {c.exercise: c.id for c in results.lab.cells if c.kind == "check"}
+    check_of = results.lab.checks
     texts = {check_of[m.exercise.name]: _mark_text(student, m) for m in student.record.marks}
     cells = [] if late is None else [_cell("marks", _top(results, student, late))]
     for raw in notebook["cells"]:
@@ -50,7 +51,7 @@ def _mark_text(student: Graded, mark: Any) -> str:
 def _top(results: Results, student: Graded, late: Late) -> str:
     record = student.record
     lines = [f"{results.lab.title}: {record.student}"]
-    lines.append(f"{student.total:g} of {results.most:g} points")
+    lines.append(f"{student.total:g} of {results.lab.points:g} points")
     lines += _about(student, late)
     return "\n".join([*lines, *record.notes]) + "\n"
 

@@ -1,8 +1,5 @@
 """What counts in a folder of results: records, with the points of the gradebook."""
 
-import csv
-import io
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +8,6 @@ from utils.labs.grading import downloads, lab, records
 from utils.labs.grading.gradebook import Book
 from utils.labs.grading.lab import Lab
 from utils.labs.grading.records import Graded, Record
-
-_PLAIN = re.compile(r"[+\-@]?[\w.@ -]*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -23,11 +18,6 @@ class Results:
     lab: Lab
     book: Book
     students: tuple[Graded, ...]
-
-    @property
-    def most(self) -> float:
-        """The points of the whole lab."""
-        return sum(exercise.points for exercise in self.lab.exercises)
 
 
 def load(out: Path, root: Path) -> Results:
@@ -59,23 +49,6 @@ def same(name: str) -> str:
     import unicodedata
 
     return " ".join(unicodedata.normalize("NFC", name).casefold().split())
-
-
-def cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula; numbers and plain names stay as they are.
-
-    >>> [cell(text) for text in ("=1+1", "+49 30", "-", "@SUM(A1)", "Jane Doe")]
-    ["'=1+1", '+49 30', '-', "'@SUM(A1)", 'Jane Doe']
-    """
-    risky = text.lstrip()[:1] in ("=", "+", "-", "@", "|", "%") or text[:1] in ("\t", "\r")
-    return f"'{text}" if risky and not _PLAIN.fullmatch(text) else text
-
-
-def csv_text(rows: Iterable[Iterable[str]]) -> str:
-    """Rows as CSV, in which no spreadsheet takes a cell for a formula."""
-    file = io.StringIO(newline="")
-    csv.writer(file, lineterminator="\n").writerows([cell(text) for text in row] for row in rows)
-    return file.getvalue()
 
 
 def listed(names: Iterable[str]) -> str:

@@ -33,9 +33,10 @@ from pathlib import Path
 
 from utils.labs.grading import downloads
 from utils.labs.grading.platforms.policy import Late
-from utils.labs.grading.platforms.results import Results, cell, csv_text, platform_of, same
+from utils.labs.grading.platforms.results import Results, platform_of, same
 from utils.labs.grading.records import Graded, Record
 from utils.labs.grading.report import mark_text
+from utils.labs.grading.spreadsheets import cell, csv_text
 
 
 @dataclass(frozen=True)
@@ -207,12 +208,12 @@ def fill(
     most = _most(table, known, column)
     remarks = []
     factor = 1.0
-    if most and most != results.most and scale:
-        factor = most / results.most
-    elif most and most != results.most:
+    if most and most != results.lab.points and scale:
+        factor = most / results.lab.points
+    elif most and most != results.lab.points:
         remarks.append(
-            f"{column} holds {most:g} points at most, the lab {results.most:g}: points are written"
-            " as they are; --scale makes them shares"
+            f"{column} holds {most:g} points at most, the lab {results.lab.points:g}: points are"
+            " written as they are; --scale makes them shares"
         )
     owners = _owners(table, platform, people, results.students)
     rows = [list(row) + [""] * (len(table.header) - len(row)) for row in table.rows]
@@ -354,7 +355,7 @@ def nbgrader_table(results: Results, late: Mapping[str, Late], due: str = "") ->
         record, taken = student.record, late.get(student.record.slug, Late())
         after = taken.after(student.total)
         about = [due, taken.submitted or record.submitted, record.id or record.student, "", "", ""]
-        scores = [student.total, round(student.total - after, 2), after, results.most]
+        scores = [student.total, round(student.total - after, 2), after, results.lab.points]
         rows.append([results.book.assignment, *about, *(f"{score:g}" for score in scores)])
     return csv_text(rows)
 

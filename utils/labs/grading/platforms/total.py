@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from utils.labs.grading import downloads
 from utils.labs.grading.platforms.policy import Late
-from utils.labs.grading.platforms.results import Results, csv_text, platform_of, same
+from utils.labs.grading.platforms.results import Results, platform_of, same
 from utils.labs.grading.records import Graded
+from utils.labs.grading.spreadsheets import csv_text
 
 
 @dataclass
