@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from textwrap import dedent
 
 from utils.audit import cells as notebook
 from utils.audit import requirements, scripts
@@ -264,10 +265,22 @@ def _text(
     if requirements.CONDA.match(file.name):
         return needed(text, name, requirements.in_conda)
     if scripts.is_script(file.name):
-        return needed(text, name, lambda given: scripts.in_script(given, file.name))
+        return _script(text, name, file, local)
     if file.suffix in (".txt", ".in"):
         return needed(text, name)
     return python(text, name, local)
+
+
+def _script(text: str, name: str, file: Path, local: frozenset[str]) -> Result:
+    """The findings of a script, and of the Python within it."""
+    found, broken = needed(text, name, lambda given: scripts.in_script(given, file.name))
+    said = {(item.line, item.rule) for item in found}
+    for before, part in scripts.embedded(text):
+        for item in python(dedent(part), name, local)[0]:
+            line = item.line + before
+            if (line, item.rule) not in said:
+                found.append(replace(item, line=line))
+    return sorted(found, key=lambda item: item.place), broken
 
 
 def _newer(text: str) -> str:

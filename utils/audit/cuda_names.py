@@ -124,6 +124,8 @@ def imported(at: "State", node: ast.ImportFrom, names: list[str]) -> None:
         if bound == "*":
             rule = "cuda-autocast" if node.module == "torch.cuda.amp" else "cuda-api"
             at.report(rule, node, "all names are imported, they are not followed")
+        elif alias.name in ("custom_fwd", "custom_bwd"):
+            at.report(rule, node, "takes the device to be CUDA")
         elif rule and not at.names.is_read(bound):
             at.report(rule, node, f"imported as {bound}, not used in this file")
 

@@ -5,7 +5,7 @@ names; and for what JAX on Neuron lacks.
 import ast
 from typing import TYPE_CHECKING
 
-from utils.audit.rules import LEGACY_CALLS, LEGACY_ROOTS, ONCE, TEXTS, legacy_rule
+from utils.audit.rules import LEGACY_CALLS, LEGACY_ROOTS, ONCE, OTHERS, TEXTS, legacy_rule
 from utils.audit.scopes import walk
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 CHOSEN = ("xla", "tpu", "neuron")
 CAN_DO_WITHOUT = "the code can do without it, or chooses it"
-LOADS = "torch.jit.load"
+LOADS = {"torch.jit.load", "torch.jit.save"}
 LONGEST = 400
 """Characters of a text that may be an address; longer ones are prose."""
 
@@ -32,6 +32,15 @@ def imported(at: "State", node: ast.AST, names: list[str]) -> None:
     for rule in dict.fromkeys(filter(None, rules)):
         if rule != "jax-gap":
             report(at, rule, node)
+    if "torch_neuronx" in names:
+        at.neuron.append(node)
+
+
+def once(at: "State", name: str) -> str:
+    """The rule about a full name whose uses no rule of their own is about; "" for none."""
+    root = name.split(".")[0]
+    known = root in ONCE or root in OTHERS
+    return legacy_rule(name) if known and root not in at.local else ""
 
 
 def used(at: "State", node: ast.AST, name: str) -> bool:
@@ -44,7 +53,9 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
     if not rule or (root in ONCE and last not in LEGACY_CALLS):
         return False
     if rule == "xla-import":
-        return True  # said where it is imported
+        if isinstance(node, ast.Attribute) and name not in at.names.imports:
+            at.report(rule, node, "a use of what is imported", "note")
+        return True
     if "." not in name:  # the module itself, passed on or compared
         return True
     report(at, rule, node)
@@ -53,13 +64,20 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
 
 def called(at: "State", node: ast.Call, name: str) -> None:
     """torch.jit.load in a file about Neuron: the program was traced for it."""
-    if name == LOADS and at.names.imports & {"torch_neuronx", "torch_neuron", "torch.neuron"}:
+    if name in LOADS and at.names.imports & {"torch_neuronx", "torch_neuron", "torch.neuron"}:
         report(at, "neuron-trace", node.func, "a saved TorchScript program")
+
+
+def settle(at: "State") -> None:
+    """At the end of the file: import torch_neuronx, where the older library is what is used."""
+    if any(hit.rule == "neuron-trace" for hit in at.hits):
+        for node in at.neuron:
+            at.report("neuron-trace", node, "imported for what the older library has", "note")
 
 
 def text(at: "State", node: ast.Constant) -> None:
     """A text that names an image of the older software, where no assignment only describes it."""
-    if isinstance(node.value, str) and "neuron" in node.value and len(node.value) < LONGEST:
+    if isinstance(node.value, str) and "neuron" in node.value.lower() and len(node.value) < LONGEST:
         for pattern, rule in TEXTS:
             if pattern.search(node.value):
                 report(at, rule, node)

@@ -14,13 +14,29 @@ if TYPE_CHECKING:
 
 EXTENSION = "torch.utils.cpp_extension."
 DDP = "DistributedDataParallel"
-# A compiled module that says CUDA in its name: alt_cuda_corr, _ext_cuda.
-COMPILED = re.compile(r"^\w*_cuda(_\w+)?$|^\w+_cuda\.|^cuda_\w+$")
+SHORT = 4  # letters of a package's name that may be a class of a project as well
+# A compiled module that says CUDA in its name: alt_cuda_corr, _ext_cuda; a class of a project that
+# does, and modules of one that are about Triton or CUDA.
+COMPILED = re.compile(
+    r"^(?!(is|has|get|set|use|no|to|with)_)\w*_cuda(_\w+)?$|^\w+_cuda\.|^cuda_\w+$"
+)
+WRAPPER = re.compile(r"^C(uda|UDA)[A-Z]\w+$")
+TRITON = re.compile(r"(\w+_)?triton(_\w+)?$")
+ABOUT_CUDA = re.compile(r"(\w+_)?cuda(_\w+)?$")
 # A compiled module of the project itself, by the names that are usual.
 OWN = re.compile(r"(^|\.)(_ext|_C|_cuda|_extension|_backend)(\.|$)")
 KNOWN = {"torch", "numba", "jax", "jaxlib"}
 FREE_MODES = {None, "default"}
 SCHEDULERS = ("ray.", "submitit.", "modal.")
+# Functions that are kernels for CUDA by their names, functions of CUDA's runtime, and settings that
+# ask for CUDA graphs.
+KERNEL = re.compile(
+    r"^(?!_*(is|has|get|set|use|to|on|with|num|n|max|move|check|count|list|print|free|find|select|init|setup"
+    r"|load|test|wait|clear|empty|log|multi|single|local|per|no|run|create|require\w*|skip\w*)_)\w+_(gpu|cuda)$"
+)
+RUNTIME = re.compile(r"^cuda[A-Z][A-Za-z]{3,}$")
+GRAPHS = re.compile(r"^((use|enable|with)_)?cuda_?graphs?$|^cg$")
+SPREAD = {"auto", "balanced", "balanced_low_0", "sequential"}
 GPUS = {
     "num_gpus",
     "gpus_per_node",
@@ -34,41 +50,62 @@ TRAINERS = ("lightning", "pytorch_lightning")
 
 
 def imported(at: "State", node: ast.AST, modules: list[str]) -> None:
-    """An import of packages that are bound to CUDA."""
-    for module in modules:
-        root = module.split(".")[0]
-        rule = IMPORTS.get(root) or ("cuda-package" if module.startswith("nvidia.dali") else "")
-        if module == "numba.cuda" or module.startswith("numba.cuda."):
-            rule = "cuda-package"
-        if not rule and root not in KNOWN:
-            rule = _compiled(at, module)
-        if rule and root not in at.local:
-            _report(at, rule, node)
-
-
-def own(at: "State", node: ast.ImportFrom) -> None:
-    """A relative import of a compiled module, which is no file: from .._ext import roi_align."""
-    start = f"{node.module}." if node.module else ""
-    tree, folder = at.tensors.modules, at.tensors.folder or ""
-    rules = set()
-    for module in filter(None, [node.module, *(f"{start}{alias.name}" for alias in node.names)]):
-        if module.split(".")[0] not in at.local:
-            if tree is None or not tree.holds("." * node.level + module, folder):
-                rules.add(_compiled(at, module))
-    for rule in sorted(rules - {""})[-1:]:
+    """An import of packages that are bound to CUDA: one finding for each rule."""
+    rules = dict.fromkeys(filter(None, (rule_of(at, module) for module in modules)))
+    if "cuda-extension" in rules:
+        rules.pop("cpp-extension", None)
+    for rule in rules:
         _report(at, rule, node)
+
+
+def rule_of(at: "State", module: str) -> str:
+    """The rule about a module, or about a name in one, by its full name; "" for none."""
+    root, last = module.split(".")[0], module.rpartition(".")[2]
+    if module.startswith(EXTENSION):
+        cuda = "CUDA" in last or "CUDAExtension" in at.names.imported
+        builds = last != "BuildExtension" or at.names.imported & {"CUDAExtension", "CppExtension"}
+        return ("cuda-extension" if cuda else "cpp-extension") if builds else ""
+    if module.startswith("nvidia.dali") or f"{module}.".startswith("numba.cuda."):
+        return "cuda-package"
+    if root in KNOWN:
+        return ""
+    # Of a project for CUDA its name says so, in the files beside its package as well.
+    own = root in at.local and ("_" not in root or root in (at.tensors.folder or "").split("/"))
+    rule = "" if own else IMPORTS.get(root, "")
+    if not rule and last.islower() and len(last) > SHORT:
+        rule = IMPORTS.get(last, "")  # passed on by a module: from .compat import spconv
+    return rule or ("" if at.foreign else _by_name(at, module))
+
+
+def _by_name(at: "State", module: str) -> str:
+    """The rule about a module of any project by its name; a source file of the tree is no compiled
+    module, but one about Triton or CUDA.
+    """
+    level = len(module) - len(module.lstrip("."))
+    for part in module[level:].split(".")[:-1]:
+        if TRITON.match(part):
+            return "triton"
+        if ABOUT_CUDA.match(part):
+            return "cuda-extension"
+    last = module.rpartition(".")[2]
+    if COMPILED.match(last) or COMPILED.match(module[level:]) or WRAPPER.search(last):
+        return "cuda-extension"
+    if not (at.torch and OWN.search(module)) or _is_source(at, module):
+        return ""
+    return "cpp-extension"
+
+
+def _is_source(at: "State", module: str) -> bool:
+    tree, folder = at.tensors.modules, at.tensors.folder or ""
+    return tree is not None and any(
+        tree.holds(one, folder) for one in (module, module.rpartition(".")[0]) if one.strip(".")
+    )
 
 
 def compiled(at: "State", node: ast.Attribute) -> None:
     """package._C: a compiled module, used as an attribute."""
     if at.torch:
         _report(at, "cpp-extension", node)
-
-
-def _compiled(at: "State", module: str) -> str:
-    if COMPILED.search(module):
-        return "cuda-extension"
-    return "cpp-extension" if at.torch and OWN.search(module) else ""
 
 
 def _report(at: "State", rule: str, node: ast.AST) -> None:
@@ -118,6 +155,12 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         _operator(at, node, name)
     elif name.split(".")[0] in TRAINERS and last in ("Trainer", "Fabric"):
         _trainer(at, given.get("accelerator"))
+        if _text(given.get("accelerator", ast.Constant("auto"))) == "auto" and not {
+            "gpus",
+            "tpu_cores",
+            None,
+        } & {item.arg for item in node.keywords}:
+            at.report("cuda-fallback", node.func, "Lightning chooses among devices it knows")
         if not _is(given.get("tpu_cores"), None) and "tpu_cores" in given:
             legacy.report(at, "xla-device", given["tpu_cores"])
         gpus = given.get("gpus")
@@ -137,8 +180,32 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         for word in GPUS & given.keys():
             if getattr(given[word], "value", 1):
                 at.report("gpu-image", given[word], "a resource that is asked for")
+    _by_names(at, node, name, last, given)
     if isinstance(node.func, ast.Attribute) and node.func.attr == "pin_memory" and not node.args:
         at.report("pin-memory", node.func)
+
+
+def _by_names(
+    at: "State", node: ast.Call, name: str, last: str, given: dict[str, ast.expr]
+) -> None:
+    """Calls and settings whose names say what they need."""
+    last = last or getattr(node.func, "attr", "")
+    own = last in at.names.defined or last in at.flagged
+    if at.torch and KERNEL.match(last) and not own and not name.startswith("torch."):
+        at.report("cuda-extension", node.func, "a kernel for CUDA by its name", "warning")
+    elif RUNTIME.match(last):
+        at.report("cuda-package", node.func, "a function of CUDA's runtime")
+    if _text(given.get("device_map")) in SPREAD:
+        at.report("cuda-fallback", given["device_map"], "Accelerate chooses among devices it knows")
+    for word, value in given.items():
+        if GRAPHS.match(word) and _is(value, True):
+            at.report("cuda-api", value, "CUDA graphs")
+    if last == "load_state_dict" and node.args and isinstance(node.args[0], ast.Call):
+        loaded = node.args[0]
+        if at.dotted(loaded.func) == "torch.load" and len(loaded.args) == 1:
+            if "map_location" not in {item.arg for item in loaded.keywords}:
+                note = "without map_location what was saved from CUDA does not load"
+                at.report("cuda-device", loaded.func, note, "note")
 
 
 def _text(node: ast.AST | None) -> str:
@@ -168,6 +235,9 @@ def _compile(at: "State", node: ast.Call, given: dict[str, ast.expr]) -> None:
 def _extension(at: "State", node: ast.Call, last: str, given: dict[str, ast.expr]) -> None:
     if last == "CUDAExtension":
         at.report("cuda-extension", node.func)
+        if at.functions:  # make_cuda_ext("ops", ["a.cu"])
+            at.flagged[at.functions[-1]] = "cuda-extension"
+            at.wrappers.add(at.functions[-1])
     elif last == "CppExtension":
         at.report("cpp-extension", node.func)
     elif last in ("load", "load_inline"):

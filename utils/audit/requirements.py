@@ -88,7 +88,9 @@ def in_line(line: str) -> list[str]:
 def in_command(line: str) -> list[str]:
     """The rules broken by `pip install ...` or `conda install ...` in a shell line."""
     results: list[str] = []
-    match = re.search(r"\b(?:pip[\d.]*|conda|mamba)\s+install\s+(.*)", line)
+    match = re.search(
+        r"(?:\b(?:pip[\d.]*|conda|mamba)|\$\{?\w*PIP\w*\}?[\"']?)\s+install\s+(.*)", line
+    )
     if match:
         words = re.split(r"\s+", re.split(r"[;&|]", match.group(1))[0].strip())
         for index, word in enumerate(words):

@@ -90,14 +90,20 @@ FAMILIES = [(re.compile(entry["pattern"]), str(entry["rule"])) for entry in _dat
 DEVICE_POSITIONS: Mapping[str, int] = _data["device_positions"]
 LEGACY: Mapping[str, str] = _legacy["names"]
 """Rules by full names of older Neuron software, or by their beginnings."""
-LEGACY_ROOTS = frozenset(name.split(".")[0] for name in LEGACY) - {"torch", "optimum"}
+OTHERS = frozenset({"lightning", "pytorch_lightning"})
+"""Packages of which only some names are about older Neuron software."""
+LEGACY_ROOTS = frozenset(name.split(".")[0] for name in LEGACY) - {"torch", "optimum"} - OTHERS
 ONCE, LEGACY_CALLS = frozenset(_legacy["once"]), frozenset(_legacy["calls"])
 VARIABLES = [
     (re.compile(entry["pattern"] + "$"), str(entry["rule"])) for entry in _legacy["variables"]
 ]
 TEXTS = [(re.compile(entry["pattern"]), str(entry["rule"])) for entry in _legacy["texts"]]
 NO_VARIABLES = re.compile(f"({_legacy['no_variables']})$")
-LINES = [(re.compile(entry["pattern"]), str(entry["rule"])) for entry in _legacy["lines"]]
+LINES = [
+    (re.compile(entry["pattern"]), str(entry["rule"]), str(entry.get("needs", "")))
+    for entry in _legacy["lines"]
+]
+"""Patterns of lines, their rules, and a word that has to stand somewhere in the file."""
 
 LESSONS: Mapping[str, str] = {
     rule: f"notebooks/{lesson}.ipynb#{heading.replace(' ', '-')}"

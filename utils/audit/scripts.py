@@ -24,7 +24,27 @@ GIVEN = re.compile(
 # NAME: value, and name: NAME of a container's variables
 IN_YAML = re.compile(r"""^\s*(?:-\s+)?(?:name:\s*)?["']?([A-Z][A-Z0-9_]{3,})["']?\s*(?::|$)""")
 TESTED = re.compile(r"\[\[?\s.*\$\{?([A-Z][A-Z0-9_]{3,})")
-INSTALL = re.compile(r"\b(pip[\d.]*|conda|mamba)\s+install\b")
+INSTALL = re.compile(r"\b(pip[\d.]*|conda|mamba)\s+install\b|\$\{?\w*PIP\w*\}?[\"']?\s+install\b")
+# DEMO=/opt/bin/inference_demo: a command that is run by "$DEMO" further down
+NAMED = re.compile(r"^\s*(?:export\s+)?(\w+)=[\"']?[^\s\"']*$|^\s*(\w+)=[\"'][^\"']*[\"']\s*$")
+COMMANDS = {"nxd-inference", "neuron-command", "xla-launch"}
+# Python within a script: python -c "...", and what stands between << EOF and EOF
+EMBEDDED = re.compile(
+    r"""(?:python[\d.]*|\$\{?PY\w*\}?)["']?(?:[ ]+-\w+)*?[ ]+-c[ ]+\\?\n?[ ]*(?P<quote>["'])(?P<text>.*?)(?<!\\)(?P=quote)"""
+    r"""|python[\d.]*["']?[^\n|]*<<-?[ ]*["']?(?P<end>\w+)["']?[^\n]*\n(?P<here>.*?)\n[ \t]*(?P=end)\b""",
+    re.S,
+)
+
+
+def embedded(text: str) -> Iterator[tuple[int, str]]:
+    """Python programs within a script, with the number of lines before each.
+
+    >>> list(embedded("ls\\npython -c 'import torch_xla'"))
+    [(1, 'import torch_xla')]
+    """
+    for match in EMBEDDED.finditer(text):
+        part = "text" if match["text"] is not None else "here"
+        yield text.count("\n", 0, match.start(part)), match[part].replace('\\"', '"')
 
 
 def is_script(name: str) -> bool:
@@ -45,9 +65,17 @@ def in_script(text: str, name: str = "") -> Iterator[tuple[int, str, bool]]:
     """
     yaml = name.endswith(YAML)
     installs = False
+    commands: dict[str, str] = {}
+    lines = [
+        (pattern, rule) for pattern, rule, needs in LINES if not needs or needs in text.lower()
+    ]
     for number, line in enumerate(text.splitlines(), 1):
         line = COMMENT.sub("", line)
-        rules = [rule for pattern, rule in LINES if pattern.search(line)]
+        rules = [rule for pattern, rule in lines if pattern.search(line)]
+        rules += [commands[one] for one in commands if re.search(rf"\$\{{?{one}\b", line)]
+        named = NAMED.match(line)
+        if named and COMMANDS & set(rules):
+            commands[named[1] or named[2]] = (COMMANDS & set(rules)).pop()
         results = [first or second for first, second in GIVEN.findall(line)] + TESTED.findall(line)
         if yaml:
             results += IN_YAML.findall(line)

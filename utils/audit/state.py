@@ -14,6 +14,7 @@ from utils.audit.scopes import Scope
 from utils.audit.tensor_kinds import Tensors
 
 PACKAGES = frozenset(IMPORTS.values())
+ANSWERED = {"cuda-fallback", "cuda-required", "cuda-query"}
 
 
 class Hit(NamedTuple):
@@ -66,6 +67,11 @@ class State:
             "*" in self.names.imported and self.names.is_read("torch")
         )
         self.foreign = not self.torch and bool(self.names.imports & NAMES["other_frameworks"])
+        self.flagged: dict[str, str] = {}  # names from packages that are findings, by their rules
+        self.made: set[str] = set()  # of these, objects that such a package made
+        self.wrappers: set[str] = set()  # and functions of this file that build extensions
+        self.neuron: list[ast.AST] = []  # import torch_neuronx
+        self.asked: list[ast.Call] = []  # torch.cuda.is_available(), wherever it stands
         self._idioms: set[ast.AST] = set()
         self._decided: set[ast.AST] = set()
         self._dotted: dict[ast.AST, str] = {}
@@ -91,8 +97,25 @@ class State:
                 if rule == "ddp-device-ids":
                     self.idiom(self.guard)  # elsewhere the processes do not work together
                 self.hits.append(Hit(rule, node, "warning", "only where CUDA is there"))
+                return
+            chooses = rule in NAMES["rules_about_choices"] and self.guard is ELSEWHERE
+            apart = not chooses and not self._stands_at(self.guard, node)
+            if rule in NAMES["rules_to_look_at"] and apart:
+                self.hits.append(Hit(rule, node, "note", "only where CUDA is there"))
             return
         self.hits.append(Hit(rule, node, severity or RULES[rule].severity, note))
+
+    @staticmethod
+    def _stands_at(origin: Origin, node: ast.AST) -> bool:
+        """The line asks CUDA itself: `"cuda" if torch.cuda.is_available() else "cpu"`."""
+        return getattr(origin, "lineno", 0) == getattr(node, "lineno", 0)
+
+    def settle(self) -> None:
+        """At the end of the file: where CUDA is asked and nothing was said of the answer."""
+        said = {getattr(hit.node, "lineno", 0) for hit in self.hits if hit.rule in ANSWERED}
+        for node in self.asked:
+            if self.torch and node.lineno not in said:
+                self.hits.append(Hit("cuda-query", node, "note", "False here, and decides"))
 
     def idiom(self, origin: Origin) -> None:
         """The device is chosen by asking CUDA: said once, where it is asked."""

@@ -8,9 +8,17 @@ import ast
 import os
 from collections.abc import Callable
 
-from utils.audit import cuda_devices, cuda_names, legacy, libraries, tensor_shapes, tensor_values
+from utils.audit import (
+    cuda_devices,
+    cuda_names,
+    flagged,
+    legacy,
+    libraries,
+    tensor_shapes,
+    tensor_values,
+)
 from utils.audit.guards import ELSEWHERE, Origin, stops
-from utils.audit.rules import IMPORTS, LEGACY_ROOTS
+from utils.audit.rules import IMPORTS, LEGACY_ROOTS, NAMES
 from utils.audit.scopes import written
 from utils.audit.state import State
 from utils.audit.tensor_kinds import Tensors
@@ -35,6 +43,8 @@ class Reader(State):
         self.packages = bool(self.names.imports & (set(IMPORTS) | LEGACY_ROOTS))
         self.body(tree.body)
         cuda_devices.settle(self)
+        legacy.settle(self)
+        self.settle()
 
     # Statements
 
@@ -42,6 +52,7 @@ class Reader(State):
         if self.dotted(node.test).endswith("TYPE_CHECKING"):
             self.body(node.orelse)  # the rest is never run
             return
+        self.reported.update(flagged.asked(node.test))
         self.visit(node.test)
         tensor_values.decision(self, node.test)
         yes = self.guards.implied(node.test, True, self.scope)
@@ -77,6 +88,7 @@ class Reader(State):
         origin = self.guards.implied(node.test, True, self.scope)
         if origin is not None:
             self._require(node, origin)
+        self.reported.update(flagged.asked(node.test))
         self.visit(node.test)
         if not any(name.startswith("test") for name in self.functions):
             tensor_values.decision(self, node.test)
@@ -182,15 +194,16 @@ class Reader(State):
         names = [alias.name for alias in node.names]
         libraries.imported(self, node, names)
         legacy.imported(self, node, names)
+        flagged.imported(self, node)
 
     def _on_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if node.level:
-            libraries.own(self, node)
-        elif node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-            libraries.imported(self, node, [node.module, *names])
+        start = "." * node.level + (f"{node.module}." if node.module else "")
+        names = [start + alias.name for alias in node.names]
+        libraries.imported(self, node, names)
+        if not node.level:
             cuda_names.imported(self, node, names)
             legacy.imported(self, node, names)
+        flagged.imported(self, node)
 
     def _on_Assign(self, node: ast.Assign) -> None:
         self.all(node.targets)
@@ -204,6 +217,7 @@ class Reader(State):
             cuda_devices.assigned(self, target, node.value)
             cuda_names.assigned(self, target)
             tensor_shapes.assigned(self, target, node.value)
+            flagged.assigned(self, target, node.value)
 
     def _on_AugAssign(self, node: ast.AugAssign) -> None:
         cuda_names.assigned(self, node.target)
@@ -241,6 +255,7 @@ class Reader(State):
     def choice(self, node: ast.IfExp, walk: Callable) -> None:
         """As for all states, and its test may be a decision by the value of a tensor."""
         tensor_values.decision(self, node.test)
+        self.reported.update(flagged.asked(node.test))
         if self.guards.implied(node.test, True, self.scope) is ELSEWHERE:
             cuda_devices.leaves_out_others(self, node)
         super().choice(node, walk)
@@ -249,6 +264,7 @@ class Reader(State):
         self.boolean(node, self.visit)
 
     def _on_Compare(self, node: ast.Compare) -> None:
+        self.reported.update(flagged.asked(node))
         asks = any(self.guards.implied(node, outcome, self.scope) for outcome in (True, False))
         if not asks:
             self.children(node)
@@ -281,6 +297,9 @@ class Reader(State):
 
     def _on_Call(self, node: ast.Call) -> None:
         name = self.dotted(node.func)
+        if name in NAMES["asks_for_cuda"] and name.startswith("torch.cuda."):
+            self.asked.append(node)
+        flagged.launched(self, node)
         libraries.called(self, node, name)
         if not cuda_names.called(self, node, name):
             self.visit(node.func)
@@ -293,12 +312,14 @@ class Reader(State):
         name = self.dotted(node)
         is_torch = name.startswith("torch.") and not name.startswith("torch.neuron.")
         done = cuda_names.used if is_torch else legacy.used
-        if not name or not done(self, node, name):
+        if not (name and done(self, node, name)) and not flagged.used(self, node):
             if node.attr == "_C" and name and not is_torch:
                 libraries.compiled(self, node)
             self.visit(node.value)
 
     def _on_Name(self, node: ast.Name) -> None:
+        if flagged.used(self, node):
+            return
         if node.id in self.names.imported and isinstance(node.ctx, ast.Load):
             name = self.dotted(node, follow=False)
             if name.startswith("torch."):
