@@ -72,7 +72,7 @@ def rule_of(at: "State", module: str) -> str:
     # Of a project for CUDA its name says so, in the files beside its package as well.
     own = root in at.local and ("_" not in root or root in (at.tensors.folder or "").split("/"))
     rule = "" if own else IMPORTS.get(root, "")
-    if not rule and last.islower() and len(last) > SHORT:
+    if not rule and last != root and last.islower() and len(last) > SHORT:
         rule = IMPORTS.get(last, "")  # passed on by a module: from .compat import spconv
     return rule or ("" if at.foreign else _by_name(at, module))
 

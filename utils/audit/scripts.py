@@ -30,8 +30,10 @@ NAMED = re.compile(r"^\s*(?:export\s+)?(\w+)=[\"']?[^\s\"']*$|^\s*(\w+)=[\"'][^\
 COMMANDS = {"nxd-inference", "neuron-command", "xla-launch"}
 # Python within a script: python -c "...", and what stands between << EOF and EOF
 EMBEDDED = re.compile(
-    r"""(?:python[\d.]*|\$\{?PY\w*\}?)["']?(?:[ ]+-\w+)*?[ ]+-c[ ]+\\?\n?[ ]*(?P<quote>["'])(?P<text>.*?)(?<!\\)(?P=quote)"""
-    r"""|python[\d.]*["']?[^\n|]*<<-?[ ]*["']?(?P<end>\w+)["']?[^\n]*\n(?P<here>.*?)\n[ \t]*(?P=end)\b""",
+    r"""(?:python[\d.]*|\$\{?PY\w*\}?)["']?(?:[ ]+-\w+)*?[ ]+-c[ ]+\\?\n?[ ]*"""
+    r"""(?P<quote>["'])(?P<text>.*?)(?<!\\)(?P=quote)"""
+    r"""|python[\d.]*["']?[^\n|]*<<-?[ ]*["']?(?P<end>\w+)["']?[^\n]*\n"""
+    r"""(?P<here>.*?)\n[ \t]*(?P=end)\b""",
     re.S,
 )
 
