@@ -37,6 +37,7 @@ from utils.audit.tensor_forms import (
 )
 from utils.audit.tensor_names import (
     ASKS,
+    COUNT_KEY,
     LISTS,
     LOSS_NAME,
     MAPPINGS,
@@ -408,6 +409,9 @@ class Tensors:
             if isinstance(key, ast.Constant) and isinstance(key.value, int):
                 return part(owner, key.value if key.value >= 0 else len(owner) + key.value)
             return owner if isinstance(key, ast.Slice) else join(list(owner))
+        if isinstance(key, ast.Constant) and isinstance(key.value, str) and owner != HOST:
+            if COUNT_KEY.search(key.value):
+                return UNKNOWN
         if owner == BATCH:
             return TENSOR
         if owner == UNKNOWN and isinstance(key, ast.Constant) and key.value != "mask":

@@ -40,6 +40,9 @@ NUMBER_NAME = re.compile(
 )
 TOKENIZER = re.compile(r"(tokenizer|processor|feature_extractor|collator)$", re.I)
 PASSED_ON = {"list", "tuple", "iter", "reversed", "sorted", "tqdm", "deepcopy", "copy", "islice"}
+PASSED_ON |= {"log_every", "track"}
+# Keys under which a batch holds numbers or texts, no tensors
+COUNT_KEY = re.compile(r"(^|_)(size|sizes|num|count|counts|names?|paths?)(_|$)")
 MODULE_METHODS = {"to", "cuda", "eval", "train", "half", "float", "double", "bfloat16", "module"}
 SEVERAL = {"chunk", "split", "unbind", "tensor_split", "meshgrid", "broadcast_tensors", "grad"}
 SEVERAL |= {"hsplit", "vsplit", "dsplit", "unsafe_chunk", "unsafe_split"}

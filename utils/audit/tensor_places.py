@@ -14,7 +14,8 @@ DEPTH = 30  # expressions within expressions that are followed
 
 ACCELERATOR = re.compile(r"(cuda|xla|neuron|mps|xpu|hpu)(:\d+)?$")
 RANGES = {"torch.arange", "torch.linspace", "torch.zeros", "torch.ones", "torch.randperm"}
-DEVICE_LOADERS = {"accelerate", "torch_xla", "pytorch_lightning", "lightning", "deepspeed"}
+DEVICE_LOADERS = {"accelerate", "pytorch_lightning", "lightning", "deepspeed"}
+XLA_LOADER = re.compile(r"(Mp)?DeviceLoader|ParallelLoader")
 LOADS = {"torch.load", "safetensors.torch.load_file", "torch.jit.load", "safetensors.safe_open"}
 
 
@@ -41,6 +42,16 @@ def _loads_on_host(node: ast.Call) -> bool:
     if not places:
         return written(node.func).endswith("load_file")
     return _names_cpu(places[0])
+
+
+def _zipped(item: Binding) -> ast.AST | None:
+    """What a loop goes through for this name: one of the arguments of zip."""
+    match item:
+        case Binding(
+            kind="loop", node=ast.Call(func=ast.Name("zip"), args=args), path=(int(place), *_)
+        ) if 0 <= place < len(args):
+            return args[place]
+    return item.node
 
 
 class Places:
@@ -202,7 +213,7 @@ class Places:
         if node.id in home.added:
             return all(self.on_cpu(one, home) for one in home.added[node.id])
         return bool(parts) and all(
-            self._bound_on_cpu(item.node, home) or self._is_loaded(item, home) for item in parts
+            self._bound_on_cpu(_zipped(item), home) or self._is_loaded(item, home) for item in parts
         )
 
     def _is_loaded(self, item: Binding, home: Scope) -> bool:
@@ -215,12 +226,16 @@ class Places:
         if self.tensors.value(element, home) != LOADER or "prefetch" in written(element):
             return False
         if self._moving is None:
+            calls = [
+                one
+                for one in walk(self.tensors.names.module.node)
+                if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute | ast.Name)
+            ]
+            loads = any(XLA_LOADER.search(written(one.func)) for one in calls)
             self._moving = [
                 one.lineno
-                for one in walk(self.tensors.names.module.node)
-                if isinstance(one, ast.Call)
-                and isinstance(one.func, ast.Attribute)
-                and (one.func.attr == "cuda" or is_placed(one))
+                for one in calls
+                if not loads and (getattr(one.func, "attr", "") == "cuda" or is_placed(one))
             ]
         first, last = item.start[0], item.end
         return any(first <= line <= last for line in self._moving)

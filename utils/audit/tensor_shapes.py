@@ -17,6 +17,7 @@ from utils.audit.tensor_values import (
     on_host,
     only_torch,
     reaching,
+    waits,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ WRITES = re.compile(
 COLLATOR = re.compile(r"DataCollator(With|For(?!LanguageModeling|PermutationL))\w+$")
 DROPS = 9  # where a DataLoader takes drop_last by position
 # Arguments of generate() of transformers
-GENERATES = {"max_new_tokens", "use_cache", "num_beams", "do_sample", "generation_config"}
+GENERATES = {"max_new_tokens", "use_cache", "do_sample", "generation_config"}
 # What keeps its cache at one length
 STATIC = {
     "optimum",
@@ -71,11 +72,14 @@ STATIC = {
     "neuronx_distributed",
     "neuronx_distributed_inference",
 }
-STATIC |= {"torch_xla", "vllm"}
+STATIC |= {"torch_xla", "torch_neuron", "vllm"}
 COUNTED = re.compile(
     r"(^|_)(mem_(start|end)|start_?pos|seq_?len_offset|sequence_len_offset|current_(length|pos|len)|cur_(len|pos)"
     r"|cache_len|past_len\w*|prefix_len|num_computed_tokens|total_token_num|max_len_in_batch)$"
 )
+MOVES = re.compile(r"^(start|end|cur|current|prev|last)_(idx|index|pos|position|loc)$")
+RETURNED = re.compile(r"^(max|total)_(returned|seq|output|sequence)_(tokens|len|length)$")
+PROMPT = re.compile(r"^(idx|ids|input_ids|tokens|context|x)$|prompt|^input_(tokens|seq)$")
 TARGETS = re.compile(r"(^|_)targets?(_list)?$")
 IMAGES = re.compile(r"(^|_)(images|imgs|image_list|samples_list)$")
 REQUESTS = re.compile(r"(^|_)(requests|prompts|sentences|texts|utterances)$")
@@ -220,6 +224,8 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
             at.report("data-dependent-shape", value.func, "as long as the longest of the batch")
     if on_host(at):
         return
+    if isinstance(target, ast.Subscript) and (at.steps or at.loops):
+        _fills(at, target, value)
     stays = isinstance(target, ast.Attribute | ast.Subscript) and _kept(target)
     if name == "torch.nn.functional.pad" and at.steps == "loop":
         if _same(target, value.args[0]) and not at.on_cpu(value.args[0]):
@@ -231,6 +237,20 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
         if sum(ast.dump(part).count(_dumped(target)) for part in parts.elts) == 1:
             if any(_same(target, part) and _stays(at, part, value) for part in parts.elts):
                 at.report("growing-cat", value.func)
+
+
+def _fills(at: "State", target: ast.Subscript, value: ast.expr) -> None:
+    """losses[k] = loss, where losses = torch.zeros(n): a copy from the device at each turn."""
+    if isinstance(target.value, ast.Name) and at.kind(value) in ("tensor", "maybe"):
+        if not at.on_cpu(value) and _all_kept(
+            at, target.value, lambda kept: _is_made_here(at, kept)
+        ):
+            waits(at, value, "it is copied to a tensor of the CPU, and waits as .item() does")
+
+
+def _is_made_here(at: "State", node: ast.AST) -> bool:
+    """torch.zeros(n), without a device."""
+    return isinstance(node, ast.Call) and at.on_cpu(node) and at.kind(node) == "tensor"
 
 
 def _within(at: "State") -> list[str]:
@@ -373,13 +393,20 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     sizes += [one for size in sizes if isinstance(size, ast.Tuple | ast.List) for one in size.elts]
     if at.steps == "loop" and not name.startswith("torch."):
         sizes += [item.value for item in node.keywords if LENGTH.search(item.arg or "")]
-    if any(_random(at, size) for size in sizes):
+    if name.startswith("torch.") and any(_of_prompt(at, size) for size in sizes):
+        at.report("input-length", node.func, "as long as the prompt and what is added to it")
+    elif any(_random(at, size) for size in sizes):
         at.report("data-dependent-shape", node.func, "a size is drawn at random")
     elif any(from_values(at, size) or counts_found(at, size) for size in sizes):
         at.report("data-dependent-shape", node.func, "a size is read from a tensor")
     if method in ("index_select", "gather", "take", "take_along_dim") or name in PICKS:
         if any(is_found(at, one) for one in node.args):
             at.report("data-dependent-shape", node.func, "as many elements as were found")
+    elif name in ("torch.randint", "numpy.random.permutation"):
+        sizes = [item.value for item in node.keywords if item.arg == "size"] + node.args[:1]
+        parts = [part for size in sizes for part in getattr(size, "elts", [size])]
+        if any(_is_counted(at, part) for part in parts):
+            at.report("data-dependent-shape", node.func, "as many as were found")
     if method == "narrow" or name == "torch.narrow":
         start = node.args[1 + (name == "torch.narrow") :][:1]
         length = node.args[2 + (name == "torch.narrow") :][:1]
@@ -396,6 +423,56 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         given = {keyword.arg for keyword in node.keywords}
         if repeats and at.kind(repeats[0]) == "tensor" and "output_size" not in given:
             at.report("data-dependent-shape", node.func, "without output_size it reads the sum")
+
+
+def _of_prompt(at: "State", node: ast.AST) -> bool:
+    """max_returned_tokens, a parameter, or idx.size(1) + n, in a function that decodes."""
+    if not (at.functions and DECODES.search(at.functions[-1])):
+        return False
+    for one in walk(node):
+        kept = at.scope.names.get(one.id, ()) if isinstance(one, ast.Name) else ()
+        if len(kept) == 1 and kept[0].kind == "parameter" and RETURNED.search(one.id):  # type: ignore[attr-defined]
+            return True
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            if any(item.node is not None and _is_length_of(item.node) for item in kept):
+                return True
+    return False
+
+
+def _is_length_of(node: ast.AST) -> bool:
+    """ids.size(1), prompt.shape[-1], len(tokens)."""
+    match node:
+        case (
+            ast.Call(func=ast.Attribute(attr="size", value=one))
+            | ast.Call(func=ast.Name("len"), args=[one])
+        ):
+            return PROMPT.search(_last(one)) is not None
+        case ast.Subscript(value=ast.Attribute(attr="shape", value=one)):
+            return PROMPT.search(_last(one)) is not None
+    return False
+
+
+def _is_counted(at: "State", node: ast.AST | None, depth: int = 9) -> bool:
+    """Computed from how many were found: min(n, len(found)), a - found.numel()."""
+    if node is None or depth <= 0:
+        return False
+    if counts_found(at, node) or (at.kind(node) == "tensor" and not at.on_cpu(node)):
+        return True
+    match node:
+        case ast.BinOp():
+            return any(_is_counted(at, one, depth - 1) for one in (node.left, node.right))
+        case ast.Call(func=ast.Name("min" | "max" | "int")):
+            return any(_is_counted(at, one, depth - 1) for one in node.args)
+        case ast.Name():
+            return at.kind(node) != "tensor" and any(
+                (item.kind == "value" and _is_counted(at, item.node, depth - 1))
+                or (
+                    isinstance(item.node, ast.arg)
+                    and is_given(at, item.node, lambda one: _is_counted(at, one, depth - 2))
+                )
+                for item in reaching(at, node)
+            )
+    return False
 
 
 def _ranges(node: ast.AST) -> bool:
@@ -657,6 +734,9 @@ def _keeps_sizes(at: "State", node: ast.Call) -> bool:
 def _long(at: "State", node: ast.Call, name: str) -> None:
     """What goes to the device is as long as a prompt, a request or a sound is."""
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if at.traced and (_tokenizes(node) or name in MADE_OF) and _is_prompt(at, node):
+        at.report("input-length", node.func, "as long as what was given, without padding")
+        return
     placed = any(item.arg == "device" for item in node.keywords)
     if method in ("to", "cuda") and _of_a_list(at, node.func.value):  # type: ignore[attr-defined]
         at.report("input-length", node.func, "each element of the list has a size of its own")
@@ -704,7 +784,21 @@ def _own_length(at: "State", node: ast.Call, moved: ast.AST) -> None:
     elif _is_read(at, moved, IMAGE):
         at.report("input-length", node.func, "each image has its own size")
     elif _is_prompt(at, moved):
-        at.report("input-length", node.func, "as long as what was given, without padding")
+        at.report(
+            "input-length",
+            _tokenized(at, moved) or node.func,
+            "as long as what was given, without padding",
+        )
+
+
+def _tokenized(at: "State", node: ast.AST, depth: int = 4) -> ast.AST | None:
+    """The call of the tokenizer, where it stands in a line of its own."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    if isinstance(node, ast.Name) and depth:
+        kept = [item.node for item in reaching(at, node) if isinstance(item.node, ast.Call)]
+        return _tokenized(at, kept[0], depth - 1) if len(kept) == 1 else None
+    return node.func if isinstance(node, ast.Call) and _tokenizes(node) else None
 
 
 def _all_kept(at: "State", name: ast.Name, test: Callable[[ast.AST], bool]) -> bool:
@@ -730,10 +824,24 @@ def _is_prompt(at: "State", node: ast.AST, depth: int = 6) -> bool:
             given = {item.arg: item.value for item in node.keywords}
             return (
                 _tokenizes(node)
+                and not _is_fixed(at, node)
                 and getattr(given.get("return_tensors"), "value", None) == "pt"
                 and not given.keys() & {"padding", "pad_to_multiple_of", None}
             )
     return False
+
+
+def _is_fixed(at: "State", node: ast.Call) -> bool:
+    """tokenizer([self.prompt] * n): a text of the object, the same at each call."""
+    text = node.args[0] if node.args else None
+    if isinstance(text, ast.Name):
+        kept = reaching(at, text)
+        text = kept[0].node if len(kept) == 1 and kept[0].kind == "value" else None
+    if isinstance(text, ast.BinOp):
+        text = text.left
+    if isinstance(text, ast.List) and len(text.elts) == 1:
+        text = text.elts[0]
+    return isinstance(text, ast.Attribute) and written(text.value) == "self"
 
 
 def _tokenizes(node: ast.Call) -> bool:
@@ -753,7 +861,7 @@ def _as_long_as_given(at: "State", node: ast.AST, depth: int = 6) -> bool:
     if depth == 0:
         return False
     match node:
-        case ast.List(elts=[one]) | ast.Starred(value=one):
+        case ast.List(elts=[one]) | ast.Starred(value=one) | ast.ListComp(elt=one):
             return _as_long_as_given(at, one, depth - 1)
         case ast.BinOp(op=ast.Add()):
             return any(_as_long_as_given(at, one, depth - 1) for one in (node.left, node.right))
@@ -1012,9 +1120,35 @@ def computed(at: "State", node: ast.BinOp) -> None:
             at.report("python-number", one)
 
 
+def compared(at: "State", node: ast.Compare) -> None:
+    """scores > threshold, a number that was read from the device: each is a constant of a graph."""
+    if not at.torch or on_host(at) or at.traced or len(node.comparators) != 1:
+        return
+    for one, other in ((node.left, node.comparators[0]), (node.comparators[0], node.left)):
+        if isinstance(one, ast.Name) and at.kind(other) == "tensor" and not at.on_cpu(other):
+            if at.kind(one) not in ("tensor", "maybe") and from_values(at, one):
+                at.report("python-number", one, "a number that was read from a tensor")
+
+
+def _cuts(at: "State", node: ast.Subscript) -> None:
+    """[one[:least] for one in masks] of a collator, where least is how many a batch keeps."""
+    if not isinstance(at.scope.node, ast.ListComp) or not isinstance(node.slice, ast.Slice):
+        return
+    end = node.slice.upper
+    for item in at.scope.bindings(end.id) if isinstance(end, ast.Name) else ():
+        match item.node:
+            case ast.Call(func=ast.Name("min" | "max"), args=args):
+                if any(isinstance(one, ast.Call) and _last(one.func) == "len" for one in args):
+                    at.report("input-length", node, "as many as the samples of a batch keep")
+                    return
+
+
 def sliced(at: "State", node: ast.Subscript) -> None:
     """x[:n] where n is read from a tensor, or is another number at each step."""
-    if not at.torch or on_host(at):
+    if not at.torch:
+        return
+    if on_host(at):
+        _cuts(at, node)
         return
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     kind = at.kind(node.value)
@@ -1055,7 +1189,9 @@ def sliced(at: "State", node: ast.Subscript) -> None:
             ):
                 at.report("python-number", node, "each length of the slice is a shape of its own")
                 return
-            if any(counts_found(at, one) for one in walk(end) if not isinstance(one, ast.Name)):
+            if _is_counted(at, end) or any(
+                counts_found(at, one) for one in walk(end) if not isinstance(one, ast.Name)
+            ):
                 at.report("data-dependent-shape", node, "the end of a slice is how many were found")
                 return
             if _each_length(at, end):
@@ -1119,8 +1255,12 @@ def _kept_place(at: "State", node: ast.AST) -> bool:
     """state.decode_start, cache.current_length: a place that another object counts."""
     return any(
         isinstance(one, ast.Attribute)
-        and COUNTED.search(one.attr) is not None
-        and (written(one.value) not in ("self", "cls", "") or one.attr.startswith("cur"))
+        and (COUNTED.search(one.attr) or (only_torch(at) and MOVES.search(one.attr))) is not None
+        and (
+            written(one.value) not in ("self", "cls", "")
+            or one.attr.startswith("cur")
+            or MOVES.search(one.attr) is not None
+        )
         and written(one.value).split(".")[-1].lower() not in NAMES["settings"]
         and at.kind(one) != "tensor"
         for one in walk(node)

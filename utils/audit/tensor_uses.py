@@ -28,6 +28,9 @@ def _is_count(node: ast.expr) -> bool:
     return isinstance(given, ast.Constant) and isinstance(given.value, int)
 
 
+CASTS = {"int", "short", "byte"}  # x.int(), which arrays do not have
+
+
 class Uses:
     """The uses of names in one file."""
 
@@ -94,7 +97,8 @@ class Uses:
         elif isinstance(function, ast.Attribute):
             name = function.attr
             sized = name == "size" and len(node.args) == 1 and _is_count(node.args[0])
-            if sized or name in NAMES["tensor_methods"] or takes_dim(node):
+            cast = name in CASTS and not node.args and not node.keywords
+            if sized or cast or name in NAMES["tensor_methods"] or takes_dim(node):
                 self._note(function.value, scope)
             if name == "backward" and not node.args:
                 self._note_parts(function.value, scope)
@@ -108,7 +112,7 @@ class Uses:
                 self._note(node.args[0], scope)
         elif name == "add_step_closure" and node.args:
             self._closures.add(written(node.args[0]).split(".")[-1])
-        elif name in self.names.defined:
+        elif name in self.names.defined or name in self.names.classes:
             self._called.setdefault(name, []).append((node, scope))
 
     def _note_parts(self, node: ast.AST, scope: Scope) -> None:
@@ -125,9 +129,15 @@ class Uses:
 
     def _note(self, node: ast.AST, scope: Scope) -> None:
         assert self._used is not None
+        while isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
+            node = node.value  # gt_classes of gt_classes[k][:n].int()
         if isinstance(node, ast.Name):
             home = scope.find(node.id)
             if home is not None and node.id not in self.names.imported:
-                self._used.add((home, node.id))
+                if (home, node.id) not in self._used:
+                    self._used.add((home, node.id))
+                    for item in home.names.get(node.id, ()):  # x of y = x[:, :, -1]
+                        if isinstance(item.node, ast.Subscript) and _is_sliced(item.node):
+                            self._note(item.node.value, home)
         elif isinstance(node, ast.Attribute):
             self._used.add((scope.owner(), written(node)))

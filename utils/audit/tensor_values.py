@@ -45,14 +45,16 @@ KEEPS = {"torch.from_numpy", "torch.autograd.Variable", "torch.as_tensor"}
 SAME_LENGTH = {"squeeze", "flatten", "view", "reshape", "long", "to", "t", "unique", "type_as"}
 SAME_LENGTH |= {"cuda", "detach", "clone", "int", "unsqueeze"}
 VOCABULARY = re.compile(
-    r"(itos|id\w*2\w+|i2w|ix_?to_?\w+|idx_?to_?\w+|int2\w+|class_names|classes)$", re.I
+    r"(itos|id\w*2\w+|i2w|ix_?to_?\w+|idx_?to_?\w+|int2\w+|class_names|(^|\.)classes|\w_list)$",
+    re.I,
 )
 SAMPLERS = {"Sampler", "BatchSampler", "DistributedSampler"}
 SCHEDULER = re.compile(r"(scheduler|plateau)\w*$", re.I)
 STOPS = re.compile(r"(ids?|tokens?)$")
+DRAWN = re.compile(r"^(torch\.(bernoulli|rand)|(numpy\.)?random\.(random|rand|uniform|binomial))$")
 DRAWS = re.compile(r"(random|numpy\.random)\.(random|rand|uniform|randint|randn|binomial)$")
 SPARSE = re.compile(
-    r"torch\.(nested\.\w+|sparse\.(Float|Double|Half)?Tensor|sparse_\w+_tensor|sparse\.(mm|addmm|softmax|sum))$"
+    r"([.\w]+\.)*SparseConvTensor$|torch\.(nested\.\w+|sparse\.(Float|Double|Half)?Tensor|sparse_\w+_tensor|sparse\.(mm|addmm|softmax|sum))$"
 )
 UNPADS = re.compile(r"^_?(unpad_(input|qkv)\w*|upad_input|get_unpad_data)$")
 OUTPUT = re.compile(
@@ -60,6 +62,8 @@ OUTPUT = re.compile(
 )
 FINDS = {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "combinations"}
 REDUCES = {"sum", "mean", "max", "min", "norm", "abs", "any", "all", "prod"}
+TEST = re.compile(r"^test(_\w+|\d*|[A-Z]\w*)$")
+TRACED = {"torch_neuron", "torch_neuronx", "transformers_neuronx"}
 SHORT = 6  # statements of a function that only reads a tensor
 SUPPRESSES = re.compile(
     r"(^|_)nms(_(cpu|gpu|cuda|rotated|normal|normal_gpu))?$|^non_max(imum)?_suppression"
@@ -80,6 +84,49 @@ def _transforms(node: ast.ClassDef) -> bool:
         return False
     places = named["__call__"].args.args
     return len(places) > 1 and SAMPLE.search(places[1].arg) is not None
+
+
+def serves_hosted(at: "State", node: ast.ClassDef) -> bool:
+    """A class that only a collator or a data set of this file makes objects of."""
+    callers = [scope.owner() for _, scope in at.tensors.uses.calls(node.name)]
+    return bool(callers) and all(
+        one is not None and isinstance(one.node, ast.ClassDef) and is_hosted(one.node)
+        for one in callers
+    )
+
+
+def unit_tests(at: "State") -> frozenset[str]:
+    """Functions that test something by asserting it, and functions that only they call."""
+    if not any(name.startswith("test") for name in at.names.defined):
+        return frozenset()
+    tests = {
+        function.name
+        for function in at.names.scopes
+        if isinstance(function, ast.FunctionDef)
+        and TEST.match(function.name)
+        and any(map(_asserts, walk(function)))
+    }
+    for _ in range(2):
+        for name in at.names.defined - tests:
+            calls = at.tensors.uses.calls(name) if tests else []
+            callers = {getattr(scope.node, "name", "") for _, scope in calls}
+            if callers and callers <= tests:
+                tests.add(name)
+    return frozenset(tests)
+
+
+def _asserts(node: ast.AST) -> bool:
+    return isinstance(node, ast.Assert) or (
+        isinstance(node, ast.Call) and written(node.func).split(".")[-1].startswith("assert")
+    )
+
+
+def is_traced(at: "State") -> bool:
+    """The file is about programs that were traced for Neuron, and moves nothing to a device."""
+    if not at.names.imports & TRACED or at.names.imports & {"torch_xla", "neuronx_distributed"}:
+        return False
+    calls = (one for one in walk(at.names.module.node) if isinstance(one, ast.Call))
+    return not any(getattr(one.func, "attr", "") == "cuda" or is_placed(one) for one in calls)
 
 
 def is_host_file(path: str, imports: set[str]) -> bool:
@@ -116,6 +163,7 @@ def on_host(at: "State") -> bool:
             or at.hosted
             or last in NAMES["host_functions"]
             or "collate" in last
+            or not at.unit_tests.isdisjoint(at.functions)
             or (last != "" and last in at.tensors.uses.closures)
         )
     return known
@@ -154,6 +202,20 @@ def _chance(at: "State", test: ast.Compare) -> bool:
     return any(isinstance(one, ast.Call) and DRAWS.match(at.dotted(one.func)) for one in parts)
 
 
+def _draws(at: "State", test: ast.Call) -> bool:
+    """self.survives(), a method or function of this file that draws at random."""
+    owner = at.scope.owner()
+    last = written(test.func).split(".")[-1]
+    homes = [owner, at.names.module] if owner is not None else [at.names.module]
+    for home in homes:
+        for item in home.names.get(last, ()):
+            if isinstance(item.node, ast.FunctionDef) and len(item.node.body) <= SHORT:
+                calls = (one for one in walk(item.node) if isinstance(one, ast.Call))
+                if any(DRAWN.search(at.dotted(one.func)) for one in calls):
+                    return True
+    return False
+
+
 def called(at: "State", node: ast.Call, name: str) -> None:
     """A call that waits for a value, or whose result has a shape that depends on values."""
     if not at.torch or on_host(at):
@@ -170,8 +232,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     if method == "item" and not node.keywords and len(node.args) <= 1:
         _item(at, node)
     elif name in NAMES["conversions"] and len(node.args) == 1:
-        if is_device_tensor(at, node.args[0]):
-            _sync(at, node.func, f"{name}() of a tensor waits as .item() does")
+        if is_device_tensor(at, node.args[0]) or _is_reduced(at, node.args[0]):
+            waits(at, node.func, f"{name}() of a tensor waits as .item() does")
     elif SUPPRESSES.search(name.split(".")[-1]) and not (node.args and at.on_cpu(node.args[0])):
         at.report("data-dependent-shape", node.func, "as many boxes are kept as there are")
     elif name.startswith("torch.") and node.args and at.on_cpu(node.args[0]):
@@ -187,7 +249,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             "data-dependent-shape", node.func, "a sparse tensor holds as many elements as there are"
         )
     elif name.startswith("torch.distributed.") and "object" in name.split(".")[-1]:
-        if at.steps or at.loops:
+        if (at.steps or at.loops) and not _on_cpu(node):
             at.report("data-dependent-shape", node.func, "as long as the pickled objects")
     elif UNPADS.search(method or name.split(".")[-1]):
         at.report("data-dependent-shape", node.func, "as many tokens as are no padding")
@@ -202,6 +264,20 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         _method(at, node, method)
 
 
+def _is_reduced(at: "State", node: ast.AST) -> bool:
+    """state.get("x").abs().mean() where no arrays are about: a chain that only tensors have."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(
+                attr="mean" | "sum" | "norm" | "max" | "min",
+                value=ast.Call(func=ast.Attribute(attr="abs" | "norm" | "float")) as inner,
+            ),
+            args=[],
+        ):
+            return only_torch(at) and at.kind(inner) != "host" and not at.on_cpu(inner)
+    return False
+
+
 def _elements(at: "State", node: ast.expr) -> bool:
     """Python's all, any, max and min go through a tensor, or a list of tensors."""
     return at.kind(node) == "tensor" or at.tensors.element(node, at.scope) == "tensor"
@@ -214,7 +290,7 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
         return
     if owner is not None and moves_to_host(node):
         if node not in at.reported and _moved(at, owner):
-            _sync(at, node.func, f".{method}() waits as .item() does")
+            waits(at, node.func, f".{method}() waits as .item() does")
     elif method in ("tolist", "numpy") and owner is not None and not node.args:
         if method == "numpy" and _is_moved(at):
             return  # of a tensor on a device it raises, so that this one is on the CPU
@@ -227,10 +303,10 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
             )
         )
         if wanted and not at.on_cpu(owner) and not _is_fetched(owner):
-            _sync(at, node.func, f".{method}() waits as .item() does")
+            waits(at, node.func, f".{method}() waits as .item() does")
     elif name == "str" and node not in at.reported and (at.steps or at.loops):
         if len(node.args) == 1 and is_device_tensor(at, node.args[0]):
-            _sync(
+            waits(
                 at, node.func, "the text holds the value of a tensor, which waits as .item() does"
             )
     elif method in ("decode", "batch_decode") and owner is not None and at.kind(owner) != "tensor":
@@ -239,46 +315,54 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
             named = OUTPUT.search(written(last).split(".")[-1]) is not None
             named = named and at.kind(node.args[0]) in ("", "maybe") and not _is_annotated(at, last)
             if is_device_tensor(at, node.args[0]) or (named and not at.on_cpu(node.args[0])):
-                _sync(at, node.func, "a tokenizer reads the tensor, and waits as .item() does")
+                waits(at, node.func, "a tokenizer reads the tensor, and waits as .item() does")
     elif (at.steps or at.loops) and _helps_to_read(at, node):
-        _sync(at, node.func, "the function reads the tensor, and waits as .item() does")
+        waits(at, node.func, "the function reads the tensor, and waits as .item() does")
     elif method == "step" and owner is not None and len(node.args) == 1:
         if SCHEDULER.search(written(owner)) and is_device_tensor(at, node.args[0]):
-            _sync(at, node.func, "the scheduler reads the value, and waits as .item() does")
+            waits(at, node.func, "the scheduler reads the value, and waits as .item() does")
     elif name.split(".")[-1] == "save_image":
         first = node.args[0] if node.args else ast.Constant(0)
         own = name.startswith("torchvision.") and at.kind(first) != "host"
         if (own or at.kind(first) == "tensor") and not at.on_cpu(first):
-            _sync(at, node.func, "it writes the values of a tensor, and waits as .item() does")
+            waits(at, node.func, "it writes the values of a tensor, and waits as .item() does")
     elif owner is not None and (method == "get_scale" or _reads_scaler(method, owner)):
         if at.steps or at.loops or at.epochs:
-            _sync(at, node.func, "the scale of a gradient scaler is a tensor on the device")
+            waits(at, node.func, "the scale of a gradient scaler is a tensor on the device")
     elif not name.startswith(("torch.", "math.", "numpy.", "tl.")) and (
         (method or name) in NAMES["writes"] or (owner is not None and _is_logger(owner))
     ):
-        if not (at.steps or at.loops or at.epochs):
-            return
         if method in ("log", "log_dict") and owner is not None and written(owner) == "self":
-            return  # Lightning keeps the tensor until it logs
+            _shows_bar(at, node)
+            return  # else Lightning keeps the tensor until it logs
         for arg in [*node.args, *(item.value for item in node.keywords)]:
             if any(is_device_tensor(at, part) for part in _show(arg) if not _is_fetched(part)):
                 at.reported.add(arg)
-                _sync(at, node.func, "writing a tensor waits as .item() does")
+                shown = next(part for part in _show(arg) if is_device_tensor(at, part))
+                waits(at, shown, "writing a tensor waits as .item() does")
                 return
     elif name.startswith("numpy.") and _is_moved(at):
         return
     elif name.split(".")[0] in ("numpy", "math") or name == "range":
         if any(is_device_tensor(at, one) and not _is_parameter(at, one) for one in node.args):
-            _sync(at, node.func, "it takes the values of a tensor, and waits as .item() does")
+            waits(at, node.func, "it takes the values of a tensor, and waits as .item() does")
     elif name in ("torch.full", "torch.full_like") and len(node.args) > 1:
         if is_device_tensor(at, node.args[1]):
-            _sync(
+            waits(
                 at, node.func, "it is filled with the value of a tensor, and waits as .item() does"
             )
     elif name in ("torch.tensor", "torch.as_tensor") and node.args and not _on_cpu(node):
         if at.tensors.element(node.args[0], at.scope) == "tensor":
             if not isinstance(node.args[0], ast.List | ast.Tuple) and not at.on_cpu(node.args[0]):
-                _sync(at, node.func, "made of a list of tensors, it reads each of them")
+                waits(at, node.func, "made of a list of tensors, it reads each of them")
+
+
+def _shows_bar(at: "State", node: ast.Call) -> None:
+    """self.log("loss", loss, prog_bar=True) in a step: Lightning reads it for its bar."""
+    given = {item.arg: getattr(item.value, "value", None) for item in node.keywords}
+    if at.steps and given.get("prog_bar") is True and len(node.args) > 1:
+        if at.kind(node.args[1]) != "host" and not at.on_cpu(node.args[1]):
+            at.report("host-read", node.func, "a progress bar reads it at each step")
 
 
 def _is_annotated(at: "State", node: ast.AST) -> bool:
@@ -398,10 +482,10 @@ def is_text(node: ast.expr) -> bool:
 
 def formatted(at: "State", node: ast.expr) -> None:
     """f"{loss:.3f}" or "%.3f" % loss in a loop, wherever the text goes."""
-    if not at.torch or on_host(at) or node in at.reported or not (at.loops or at.epochs):
+    if not at.torch or on_host(at) or node in at.reported:
         return
     if any(is_device_tensor(at, part) for part in _show(node)):
-        _sync(at, node, "the text holds the value of a tensor, which waits as .item() does")
+        waits(at, node, "the text holds the value of a tensor, which waits as .item() does")
 
 
 def _is_collected(at: "State", node: ast.AST) -> bool:
@@ -444,10 +528,12 @@ def _item(at: "State", node: ast.Call) -> None:
         return
     if node.args and isinstance(getattr(node.args[0], "value", 0), str):
         return
-    _sync(at, node.func, "")
+    waits(at, node.func, "")
 
 
-def _sync(at: "State", node: ast.AST, note: str) -> None:
+def waits(at: "State", node: ast.AST, note: str) -> None:
+    if at.traced:
+        return  # a program that was traced for Neuron takes tensors of the CPU and returns them
     if not (at.loops or at.epochs):
         if at.functions and not at.once and not _reads_once(at) and not _is_collected(at, node):
             at.report("host-read", node, note)
@@ -488,15 +574,31 @@ def indexed(at: "State", node: ast.Subscript) -> None:
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     surely = at.kind(node.value) == "tensor"
     for part in parts:
-        if is_mask(at, part, surely) and not at.on_cpu(part):
+        if is_mask(at, part, surely) and (surely or not at.on_cpu(part)):
             at.report("boolean-mask", node)
             return
     if VOCABULARY.search(written(node.value)) and is_device_tensor(at, node.slice):
         if at.kind(node.value) != "tensor":
-            _sync(at, node, "an element of a list is looked up, which waits as .item() does")
+            waits(at, node, "an element of a list is looked up, which waits as .item() does")
+    if any(_is_element(at, one) for one in parts):
+        waits(at, node, "an index that is an element of a tensor is read, as .item() does")
     if at.kind(node.value) in ("tensor", "maybe", ""):
         if any(isinstance(one, ast.Name) and is_found(at, one) for one in parts):
             at.report("data-dependent-shape", node, "as many elements as were found")
+
+
+def _is_element(at: "State", node: ast.AST) -> bool:
+    """y[i] of a tensor of numbers, in `for i in range(len(y))`."""
+    match node:
+        case ast.Subscript(value=ast.Name(name) as kept, slice=ast.Name() as turn):
+            counted = f"len({name})"
+            return is_device_tensor(at, kept) and any(
+                item.kind == "loop"
+                and isinstance(item.node, ast.Call)
+                and any(ast.unparse(one) == counted for one in item.node.args)
+                for item in reaching(at, turn)
+            )
+    return False
 
 
 def is_found(at: "State", node: ast.AST | None, depth: int = 12) -> bool:
@@ -510,7 +612,10 @@ def is_found(at: "State", node: ast.AST | None, depth: int = 12) -> bool:
                 return is_given(
                     at,
                     kept[0].node,
-                    lambda given: isinstance(given, ast.Name) and is_found(at, given, depth // 3),
+                    lambda given: (
+                        isinstance(given, ast.Name | ast.Subscript)
+                        and is_found(at, given, depth // 3)
+                    ),
                 )
             return bool(kept) and all(
                 item.kind in ("value", "part") and is_found(at, item.node, depth - 1)
@@ -640,6 +745,8 @@ def is_mask(at: "State", node: ast.AST, surely: bool, depth: int = 6) -> bool:
         if made is not None and at.dotted(made) == "torch.bool" and at.kind(node) == "tensor":
             return True
         name = at.dotted(node.func)
+        if name in KEEPS and node.args and isinstance(node.args[0], ast.Compare):
+            return True  # torch.from_numpy(names == name)
         if name.startswith("torch."):
             return name.split(".")[-1] in NAMES["mask_functions"]
         if isinstance(node.func, ast.Attribute):
@@ -681,10 +788,15 @@ def _plain(node: ast.Compare) -> bool:
     return any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in node.ops)
 
 
+def _decides(at: "State", test: ast.AST, note: str = "") -> None:
+    """A finding; once in each epoch it costs little."""
+    at.report("tensor-control-flow", test, note, "note" if at.epochs else "")
+
+
 def decision(at: "State", test: ast.AST) -> None:
     """An if, while, assert or conditional expression whose test needs the value of a tensor."""
-    if not at.torch or on_host(at) or at.epochs:
-        return  # once in each epoch it costs nothing
+    if not at.torch or on_host(at) or at.traced:
+        return
     if isinstance(test, ast.Compare | ast.Call) and at.on_cpu(test):
         return
     match test:
@@ -698,22 +810,24 @@ def decision(at: "State", test: ast.AST) -> None:
             right = test.comparators[0]
             listed = isinstance(right, ast.List | ast.Tuple | ast.Set) or at.kind(right) == "tensor"
             if (listed or STOPS.search(written(right))) and is_device_tensor(at, test.left):
-                at.report("tensor-control-flow", test)
+                _decides(at, test)
         case ast.Compare() | ast.Subscript():
             if (at.kind(test) == "tensor" or _by_reduction(at, test)) and not at.on_cpu(test):
-                at.report("tensor-control-flow", test)
+                _decides(at, test)
             elif isinstance(test, ast.Compare) and at.steps and _chance(at, test):
                 at.report("python-number", test, "drawn at random: each way is a graph of its own")
             elif counts_found(at, test.left if isinstance(test, ast.Compare) else test):
-                at.report("tensor-control-flow", test, "by how many were found")
+                _decides(at, test, "by how many were found")
         case ast.Name() if counts_found(at, test):
-            at.report("tensor-control-flow", test, "by how many were found")
+            _decides(at, test, "by how many were found")
         case ast.Name():
             home = at.scope.find(test.id)
             if home is not None and test.id not in home.losses and at.kind(test) == "tensor":
                 if all(_is_computed(at, item) for item in reaching(at, test)):
                     if not at.on_cpu(test):
-                        at.report("tensor-control-flow", test)
+                        _decides(at, test)
+        case ast.Call() if at.steps and _draws(at, test):
+            at.report("python-number", test, "drawn at random: each way is a graph of its own")
         case ast.Call():
             name = at.dotted(test.func)
             if (
@@ -721,10 +835,10 @@ def decision(at: "State", test: ast.AST) -> None:
                 and name.split(".")[-1] in NAMES["answers"]
                 and name.count(".") == 1
             ):
-                at.report("tensor-control-flow", test)
+                _decides(at, test)
             elif at.kind(test) == "tensor" or _asks_all(at, test):
-                at.report("tensor-control-flow", test)
+                _decides(at, test)
             elif counts_found(at, test):
-                at.report("tensor-control-flow", test, "by how many were found")
+                _decides(at, test, "by how many were found")
             elif name == "bool" and test.args and at.kind(test.args[0]) == "tensor":
-                at.report("tensor-control-flow", test)
+                _decides(at, test)

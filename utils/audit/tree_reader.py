@@ -40,6 +40,8 @@ class Reader(State):
         if tensor_values.is_host_file(path.replace(os.sep, "/"), self.names.imports):
             modules = map(tensors.derives, self.names.classes.values())
             self.host_file = self.host_file or not any(modules)
+        self.unit_tests = tensor_values.unit_tests(self)
+        self.traced = tensor_values.is_traced(self)
         self.packages = bool(self.names.imports & (set(IMPORTS) | LEGACY_ROOTS))
         self.body(tree.body)
         cuda_devices.settle(self)
@@ -78,7 +80,9 @@ class Reader(State):
             cuda_devices.forgets_others(self, node)
         with self.having(optional=optional or chosen, alone=alone or self.alone, **state):
             self.branch(node.body, yes, self.body)
-        with self.having(optional=optional):
+        fails = stops(node.orelse) if node.orelse else False
+        once = {"loops": 0, "epochs": False, "once": True} if fails else {}
+        with self.having(optional=optional, **once):
             self.branch(node.orelse, no, self.body)
 
     def _require(self, node: ast.AST, origin: Origin) -> None:
@@ -176,7 +180,7 @@ class Reader(State):
         self.all(node.bases)
         self.all(node.keywords)
         origin = self.guard or self._skip_origin(node.decorator_list)
-        hosted = tensor_values.is_hosted(node)
+        hosted = tensor_values.is_hosted(node) or tensor_values.serves_hosted(self, node)
         with self.having(scope=self.names.scopes[node], loops=0, guard=origin, hosted=hosted):
             self.body(node.body)
 
@@ -265,6 +269,7 @@ class Reader(State):
 
     def _on_Compare(self, node: ast.Compare) -> None:
         self.reported.update(flagged.asked(node))
+        tensor_shapes.compared(self, node)
         asks = any(self.guards.implied(node, outcome, self.scope) for outcome in (True, False))
         if not asks:
             self.children(node)
