@@ -434,12 +434,12 @@ def _of_prompt(at: "State", node: ast.AST) -> bool:
         if len(kept) == 1 and kept[0].kind == "parameter" and RETURNED.search(one.id):  # type: ignore[attr-defined]
             return True
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            if any(item.node is not None and _is_length_of(item.node) for item in kept):
+            if any(map(_is_length_of, (one, *(item.node for item in kept)))):
                 return True
     return False
 
 
-def _is_length_of(node: ast.AST) -> bool:
+def _is_length_of(node: ast.AST | None) -> bool:
     """ids.size(1), prompt.shape[-1], len(tokens)."""
     match node:
         case (
@@ -1252,19 +1252,18 @@ def _positions(at: "State", node: ast.AST) -> bool:
 
 
 def _kept_place(at: "State", node: ast.AST) -> bool:
-    """state.decode_start, cache.current_length: a place that another object counts."""
-    return any(
-        isinstance(one, ast.Attribute)
-        and (COUNTED.search(one.attr) or (only_torch(at) and MOVES.search(one.attr))) is not None
-        and (
-            written(one.value) not in ("self", "cls", "")
-            or one.attr.startswith("cur")
-            or MOVES.search(one.attr) is not None
+    """cache.current_length, a place that another object counts; self.start_idx."""
+    for one in walk(node):
+        if not isinstance(one, ast.Attribute) or at.kind(one) == "tensor":
+            continue
+        owner = written(one.value)
+        moves = only_torch(at) and MOVES.search(one.attr) is not None
+        counts = COUNTED.search(one.attr) is not None and (
+            owner not in ("self", "cls", "") or one.attr.startswith("cur")
         )
-        and written(one.value).split(".")[-1].lower() not in NAMES["settings"]
-        and at.kind(one) != "tensor"
-        for one in walk(node)
-    )
+        if (moves or counts) and owner.split(".")[-1].lower() not in NAMES["settings"]:
+            return True
+    return False
 
 
 def _is_brought(at: "State", node: ast.AST) -> bool:

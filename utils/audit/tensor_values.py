@@ -31,7 +31,7 @@ MASKED = {"any", "all", "squeeze", "unsqueeze", "view", "to", "flatten", "reshap
 MASKED |= {"scatter", "gather", "index_select", "roll", "flip", "T", "transpose", "numpy"}
 MASKED |= {"expand_as", "repeat", "clone", "detach", "contiguous", "byte", "cuda", "permute", "t"}
 LOGGER = re.compile(
-    r"(^|[._])(\w*logger|log|mlflow|swanlab|neptune|comet\w*|clearml|\w*writer|wandb|tensorboard|tb|pbar|progress_bar)$"
+    r"(^|[._])(\w*logger|log|logging|loguru|mlflow|swanlab|neptune|comet\w*|clearml|\w*writer|wandb|tensorboard|tb|pbar|progress_bar)$"
 )
 # Classes whose methods the loader runs on the host.
 HOSTED = re.compile(r"(Dataset|Transforms?|Tokenizer|Augmentation)$|Collat(e|or)")
@@ -330,7 +330,8 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
         if at.steps or at.loops or at.epochs:
             waits(at, node.func, "the scale of a gradient scaler is a tensor on the device")
     elif not name.startswith(("torch.", "math.", "numpy.", "tl.")) and (
-        (method or name) in NAMES["writes"] or (owner is not None and _is_logger(owner))
+        ((method or name) in NAMES["writes"] and not _is_of_library(at, name))
+        or (owner is not None and _is_logger(owner))
     ):
         if method in ("log", "log_dict") and owner is not None and written(owner) == "self":
             _shows_bar(at, node)
@@ -434,6 +435,12 @@ def _moved(at: "State", owner: ast.expr) -> bool:
             return True
     modules = MODULE.search(text) or any(map(is_model_name, text.split(".")))
     return (bool(at.steps) and not kind) or not modules
+
+
+def _is_of_library(at: "State", name: str) -> bool:
+    """torchaudio.info(path): a function of some library that is named as a logger's method is."""
+    root = name.split(".")[0]
+    return "." in name and root in at.names.imports and LOGGER.search(root) is None
 
 
 def _is_logger(node: ast.AST) -> bool:
