@@ -607,7 +607,12 @@ def test_long_chains_end() -> None:
     chain = "x" + ".relu().sum()[0]" * 60
     text = f"import torch\na0 = torch.cuda.is_available()\n{flags}if a60:\n    x.cuda()\n"
     text += f"t0 = torch.relu(x)\n{sums}if {chain} > t60:\n    y = t60[t60 > 0]\n"
-    places = [(2, "cuda-fallback"), (126, "tensor-control-flow"), (127, "boolean-mask")]
+    places = [
+        (2, "cuda-fallback"),
+        (64, "cuda-move"),
+        (126, "tensor-control-flow"),
+        (127, "boolean-mask"),
+    ]
     assert findings(text) == places
 
 

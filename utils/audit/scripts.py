@@ -83,6 +83,8 @@ def in_script(text: str, name: str = "") -> Iterator[tuple[int, str, bool]]:
             results += IN_YAML.findall(line)
         rules += filter(None, map(variable_rule, results))
         rules += in_command(f"pip install {line}" if installs else line)
-        installs = line.rstrip().endswith("\\") and (installs or INSTALL.search(line) is not None)
+        last = re.split(r"&&|\|\||;", line.rstrip().rstrip("\\"))
+        goes_on = INSTALL.search(last[-1]) is not None or (installs and len(last) == 1)
+        installs = line.rstrip().endswith("\\") and goes_on
         for rule in dict.fromkeys(rules):
             yield number, rule, False

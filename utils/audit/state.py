@@ -14,6 +14,7 @@ from utils.audit.scopes import Scope
 from utils.audit.tensor_kinds import Tensors
 
 PACKAGES = frozenset(IMPORTS.values())
+ONLY_CUDA = "only where CUDA is there"
 ANSWERED = {"cuda-fallback", "cuda-required", "cuda-query"}
 
 
@@ -98,12 +99,12 @@ class State:
             elif rule in NAMES["rules_about_processes"] and isinstance(self.guard, ast.AST):
                 if rule == "ddp-device-ids":
                     self.idiom(self.guard)  # elsewhere the processes do not work together
-                self.hits.append(Hit(rule, node, "warning", "only where CUDA is there"))
+                self.hits.append(Hit(rule, node, "warning", ONLY_CUDA))
                 return
             chooses = rule in NAMES["rules_about_choices"] and self.guard is ELSEWHERE
             apart = not chooses and not self._stands_at(self.guard, node)
             if rule in NAMES["rules_to_look_at"] and apart:
-                self.hits.append(Hit(rule, node, "note", "only where CUDA is there"))
+                self.hits.append(Hit(rule, node, "note", ONLY_CUDA))
             return
         self.hits.append(Hit(rule, node, severity or RULES[rule].severity, note))
 
@@ -114,7 +115,11 @@ class State:
 
     def settle(self) -> None:
         """At the end of the file: where CUDA is asked and nothing was said of the answer."""
-        said = {getattr(hit.node, "lineno", 0) for hit in self.hits if hit.rule in ANSWERED}
+        said = {
+            getattr(hit.node, "lineno", 0)
+            for hit in self.hits
+            if hit.rule in ANSWERED or hit.note == ONLY_CUDA
+        }
         for node in self.asked:
             if self.torch and node.lineno not in said:
                 self.hits.append(Hit("cuda-query", node, "note", "False here, and decides"))

@@ -194,6 +194,8 @@ class Tensors:
             kept = home.reaching(node.id, (node.lineno, node.col_offset))
         if any(item.kind == "import" for item in kept):
             return UNKNOWN
+        if self.uses.is_text(home, node.id):
+            return HOST
         value = join([self._binding(item, home) for item in kept])
         if value == TENSOR and (TEXT_NAME.search(node.id) or is_model_name(node.id)):
             if any(item.path or item.kind == "loop" for item in kept):

@@ -28,6 +28,17 @@ def _is_count(node: ast.expr) -> bool:
     return isinstance(given, ast.Constant) and isinstance(given.value, int)
 
 
+TEXTUAL = {
+    "strip",
+    "lstrip",
+    "rstrip",
+    "lower",
+    "upper",
+    "startswith",
+    "endswith",
+    "find",
+    "isdigit",
+}
 CASTS = {"int", "short", "byte"}  # x.int(), which arrays do not have
 
 
@@ -39,6 +50,8 @@ class Uses:
         self.plain = "torch" in names.imports and not names.imports & NAMES["array_libraries"]
         self._used: set[tuple[Scope | None, str]] | None = None
         self._called: dict[str, list[tuple[ast.Call, Scope]]] = {}
+        self._made: dict[str, list[Scope]] = {}
+        self._texts: set[tuple[Scope, str]] = set()
         self._closures: set[str] = set()
         self._given: dict[str, list[tuple[ast.expr, Scope]]] = {}
 
@@ -46,6 +59,16 @@ class Uses:
         """The calls of a function of this file, by its name alone."""
         self._scan()
         return self._called.get(name, [])
+
+    def makers(self, name: str) -> list[Scope]:
+        """Where objects of a class of this file are made."""
+        self._scan()
+        return self._made.get(name, [])
+
+    def is_text(self, home: Scope, name: str) -> bool:
+        """A name is used as only texts are: name.startswith("a"), name.find("[s]")."""
+        self._scan()
+        return (home, name) in self._texts
 
     @property
     def closures(self) -> set[str]:
@@ -97,6 +120,10 @@ class Uses:
         elif isinstance(function, ast.Attribute):
             name = function.attr
             sized = name == "size" and len(node.args) == 1 and _is_count(node.args[0])
+            if name in TEXTUAL and isinstance(function.value, ast.Name):
+                home = scope.find(function.value.id)
+                if home is not None and all(isinstance(one, ast.Constant) for one in node.args):
+                    self._texts.add((home, function.value.id))
             cast = name in CASTS and not node.args and not node.keywords
             if sized or cast or name in NAMES["tensor_methods"] or takes_dim(node):
                 self._note(function.value, scope)
@@ -112,7 +139,9 @@ class Uses:
                 self._note(node.args[0], scope)
         elif name == "add_step_closure" and node.args:
             self._closures.add(written(node.args[0]).split(".")[-1])
-        elif name in self.names.defined or name in self.names.classes:
+        elif name in self.names.classes:
+            self._made.setdefault(name, []).append(scope)
+        elif name in self.names.defined:
             self._called.setdefault(name, []).append((node, scope))
 
     def _note_parts(self, node: ast.AST, scope: Scope) -> None:

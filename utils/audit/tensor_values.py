@@ -88,7 +88,7 @@ def _transforms(node: ast.ClassDef) -> bool:
 
 def serves_hosted(at: "State", node: ast.ClassDef) -> bool:
     """A class that only a collator or a data set of this file makes objects of."""
-    callers = [scope.owner() for _, scope in at.tensors.uses.calls(node.name)]
+    callers = [scope.owner() for scope in at.tensors.uses.makers(node.name)]
     return bool(callers) and all(
         one is not None and isinstance(one.node, ast.ClassDef) and is_hosted(one.node)
         for one in callers
@@ -123,7 +123,9 @@ def _asserts(node: ast.AST) -> bool:
 
 def is_traced(at: "State") -> bool:
     """The file is about programs that were traced for Neuron, and moves nothing to a device."""
-    if not at.names.imports & TRACED or at.names.imports & {"torch_xla", "neuronx_distributed"}:
+    bound = (item.target for kept in at.names.module.names.values() for item in kept)
+    traced = at.names.imports & TRACED or any(one.startswith("optimum.neuron") for one in bound)
+    if not traced or at.names.imports & {"torch_xla", "neuronx_distributed"}:
         return False
     calls = (one for one in walk(at.names.module.node) if isinstance(one, ast.Call))
     return not any(getattr(one.func, "attr", "") == "cuda" or is_placed(one) for one in calls)
@@ -468,7 +470,11 @@ def _show(node: ast.AST) -> list[ast.expr]:
     """The values that an argument shows: of an f-string, of "{}".format(x), of a dictionary."""
     match node:
         case ast.JoinedStr():
-            return [item.value for item in node.values if isinstance(item, ast.FormattedValue)]
+            return [
+                item.value
+                for item in node.values
+                if isinstance(item, ast.FormattedValue) and not _is_text_format(item)
+            ]
         case ast.Call(func=ast.Attribute(attr="format")):
             return [*node.args, *(item.value for item in node.keywords)]
         case ast.BinOp(op=ast.Mod()):
@@ -480,6 +486,12 @@ def _show(node: ast.AST) -> list[ast.expr]:
         case ast.Call(func=ast.Name("dict" | "str")):
             return [*node.args, *(item.value for item in node.keywords)]
     return [] if isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Starred) else [node]  # type: ignore[list-item]
+
+
+def _is_text_format(item: ast.FormattedValue) -> bool:
+    """f"{word:25s}": a text, or it would raise."""
+    parts = item.format_spec.values if isinstance(item.format_spec, ast.JoinedStr) else []
+    return bool(parts) and str(getattr(parts[-1], "value", "")).endswith("s")
 
 
 def is_text(node: ast.expr) -> bool:
