@@ -69,7 +69,7 @@ SCRIPT = """
 import argparse
 import torch
 import torch.distributed as dist
-from torch.cuda.amp import autocast, GradScaler
+from torch.cuda.amp import autocast, GradScaler  #! cuda-autocast grad-scaler
 from torch.utils.data import DataLoader
 
 parser = argparse.ArgumentParser()

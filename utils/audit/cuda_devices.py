@@ -30,6 +30,7 @@ CHOSEN = (
     (re.compile(r"\w+_apex_fused"), "apex"),
     (re.compile(r"\w+_fused"), "fused-optimizer"),
 )
+SPREAD = {"auto", "balanced", "balanced_low_0", "sequential"}
 XLA = re.compile(r"(xla|jax)(:\d+)?$")
 NCCL = re.compile(r"(^|:)(nccl|smddp|ucc)$")
 FIELDS = NAMES["field_functions"]
@@ -175,7 +176,11 @@ def named(at: "State", name: str, value: ast.AST) -> None:
                 named(at, name, default)
             return
     result = role(name)
-    if result == "device" and not at.foreign:
+    if name.lstrip("-").endswith("device_map") and getattr(value, "value", None) in SPREAD:
+        at.report("cuda-fallback", value, "Accelerate chooses among devices it knows")
+    elif name.lstrip("-") == "mixed_precision" and getattr(value, "value", None) == "fp16":
+        at.report("cuda-autocast", value, "float16 asks for CUDA")
+    elif result == "device" and not at.foreign:
         device(at, value, numbers=at.torch and name.lstrip("-") in ("device", "DEVICE"))
     elif result == "backend":
         backend(at, value)

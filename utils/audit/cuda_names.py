@@ -128,6 +128,8 @@ def imported(at: "State", node: ast.ImportFrom, names: list[str]) -> None:
             at.report(rule, node, "takes the device to be CUDA")
         elif rule and not at.names.is_read(bound):
             at.report(rule, node, f"imported as {bound}, not used in this file")
+        elif rule in ("cuda-autocast", "grad-scaler"):
+            at.report(rule, node, "imported here", "note")
 
 
 def called(at: "State", node: ast.Call, name: str) -> bool:

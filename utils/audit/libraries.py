@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from utils.audit import legacy, requirements
@@ -36,7 +37,6 @@ KERNEL = re.compile(
 )
 RUNTIME = re.compile(r"^cuda[A-Z][A-Za-z]{3,}$")
 GRAPHS = re.compile(r"^((use|enable|with)_)?cuda_?graphs?$|^cg$")
-SPREAD = {"auto", "balanced", "balanced_low_0", "sequential"}
 GPUS = {
     "num_gpus",
     "gpus_per_node",
@@ -195,17 +195,26 @@ def _by_names(
         at.report("cuda-extension", node.func, "a kernel for CUDA by its name", "warning")
     elif RUNTIME.match(last):
         at.report("cuda-package", node.func, "a function of CUDA's runtime")
-    if _text(given.get("device_map")) in SPREAD:
-        at.report("cuda-fallback", given["device_map"], "Accelerate chooses among devices it knows")
+    if last.endswith("TrainingArguments") and _is(given.get("fp16"), True):
+        at.report("cuda-autocast", given["fp16"], "float16 asks for CUDA", "error")
     for word, value in given.items():
         if GRAPHS.match(word) and _is(value, True):
             at.report("cuda-api", value, "CUDA graphs")
-    if last == "load_state_dict" and node.args and isinstance(node.args[0], ast.Call):
-        loaded = node.args[0]
-        if at.dotted(loaded.func) == "torch.load" and len(loaded.args) == 1:
-            if "map_location" not in {item.arg for item in loaded.keywords}:
-                note = "without map_location what was saved from CUDA does not load"
-                at.report("cuda-device", loaded.func, note, "note")
+    for loaded in _loads(at, node) if last == "load_state_dict" else ():
+        note = "without map_location what was saved from CUDA does not load"
+        at.report("cuda-device", loaded.func, note, "note")
+
+
+def _loads(at: "State", node: ast.Call) -> Iterator[ast.Call]:
+    """torch.load(path) without map_location, in what load_state_dict is given."""
+    for one in walk(node.args[0]) if node.args else ():
+        kept = at.scope.names.get(one.id, ()) if isinstance(one, ast.Name) else ()
+        for call in [one, *(item.node for item in kept)]:
+            if isinstance(call, ast.Call) and at.dotted(call.func) == "torch.load":
+                if len(call.args) == 1 and "map_location" not in {
+                    item.arg for item in call.keywords
+                }:
+                    yield call
 
 
 def _text(node: ast.AST | None) -> str:

@@ -379,6 +379,9 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             filled = last == "full" and len(node.args) > 1 and not at.on_cpu(node)
             if filled and (_changes(at, node.args[1]) or _was_read(at, node.args[1])):
                 at.report("python-number", node.args[1])
+        if name in MADE_OF and node.args and not at.on_cpu(node):
+            if any(_changes(at, one) for one in _repeated(node.args[0])):
+                at.report("python-number", node.args[0])
         if last == "arange" and any(
             _counts(at, one) or _positions(at, one) or _past(at, one) for one in node.args
         ):
@@ -598,6 +601,15 @@ def _drawn(at: "State", node: ast.AST, depth: int = 3) -> bool:
                 for item in reaching(at, node)
             )
     return False
+
+
+def _repeated(node: ast.expr) -> list[ast.expr]:
+    """step of [step] * 8, of [step] and of step itself."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        node = node.left if isinstance(node.left, ast.List) else node.right
+    if isinstance(node, ast.List):
+        return node.elts[:1] if len(node.elts) == 1 else []
+    return [node] if isinstance(node, ast.Name) else []
 
 
 def _changes(at: "State", node: ast.AST) -> bool:
@@ -1017,6 +1029,8 @@ def _format(at: "State", node: ast.Call, name: str, method: str) -> None:
             typed = [item.value for item in getattr(kept, "keywords", ()) if item.arg == "dtype"]
             if _is_wide_array(at, kept) or any(at.dotted(one) in DOUBLE for one in typed):
                 at.report("float64", node.func, "it goes to the device with its module")
+    if method == "float" and not node.args and _moved_array(at, node.func.value):  # type: ignore[attr-defined]
+        at.report("float64", node.func, "an array of numpy is cast after its move to the device")
     if method in ("to", "cuda") and not moves_to_host(node) and not _names_dtype(at, node):
         if _is_wide_array(at, node.func.value):  # type: ignore[attr-defined]
             at.report("float64", node.func, "arrays of numpy are float64")
@@ -1041,6 +1055,17 @@ def _format(at: "State", node: ast.Call, name: str, method: str) -> None:
         for part in node.args:
             if _wide(part):
                 at.report("int64-range", part)
+
+
+def _moved_array(at: "State", node: ast.AST) -> bool:
+    """torch.from_numpy(table).to(device)[steps], of a parameter."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    match node:
+        case ast.Call(func=ast.Attribute(attr="to" | "cuda", value=ast.Call(args=[one]) as made)):
+            plain = at.dotted(made.func) == "torch.from_numpy" and not _names_dtype(at, node)
+            return plain and isinstance(one, ast.Name | ast.Attribute)
+    return False
 
 
 def _names_dtype(at: "State", node: ast.Call) -> bool:
