@@ -67,6 +67,8 @@ def rule_of(at: "State", module: str) -> str:
         return ("cuda-extension" if cuda else "cpp-extension") if builds else ""
     if module.startswith("nvidia.dali") or f"{module}.".startswith("numba.cuda."):
         return "cuda-package"
+    if last == "BitsAndBytesConfig":
+        return "bitsandbytes"
     if root in KNOWN:
         return ""
     # Of a project for CUDA its name says so, in the files beside its package as well.
@@ -200,6 +202,9 @@ def _by_names(
     for word, value in given.items():
         if GRAPHS.match(word) and _is(value, True):
             at.report("cuda-api", value, "CUDA graphs")
+    if last.endswith("TrainingArguments") and not _is(given.get("deepspeed"), None):
+        if "deepspeed" in given:
+            at.report("deepspeed", given["deepspeed"])
     for loaded in _loads(at, node) if last == "load_state_dict" else ():
         note = "without map_location what was saved from CUDA does not load"
         at.report("cuda-device", loaded.func, note, "note")

@@ -89,8 +89,10 @@ SOUND = re.compile(
 )
 IMAGE = re.compile(
     r"^(PIL\.Image|Image)\.open$|^cv2\.(imread|imdecode)$|^(imageio|skimage\.io)\.(v2\.)?imread$"
-    r"|^torchvision\.io\.(read|decode)_image$|\bload_image$"
+    r"|^torchvision\.io\.(read|decode)_image$|\b(load|read|open)_?([iI]mage|[iI]mg)$"
 )
+# Functions of a project that leave an image or a sound its own size
+THROUGH = re.compile(r"normali[sz]e|aspect|to_?[tT]ensor|^Variable$")
 ARRAYS = {"array", "asarray", "ascontiguousarray", "transpose", "cvtColor", "stack"}
 KEEPS = {
     "unsqueeze",
@@ -845,7 +847,7 @@ def _is_prompt(at: "State", node: ast.AST, depth: int = 6) -> bool:
 
 def _is_fixed(at: "State", node: ast.Call) -> bool:
     """tokenizer([self.prompt] * n): a text of the object, the same at each call."""
-    text = node.args[0] if node.args else None
+    text: ast.AST | None = node.args[0] if node.args else None
     if isinstance(text, ast.Name):
         kept = reaching(at, text)
         text = kept[0].node if len(kept) == 1 and kept[0].kind == "value" else None
@@ -974,7 +976,7 @@ def _is_listed(at: "State", node: ast.expr) -> bool:
     return isinstance(node, ast.ListComp) or LENGTHS.search(_last(node)) is not None
 
 
-def _is_read(at: "State", node: ast.AST, reads: re.Pattern[str], depth: int = 9) -> bool:
+def _is_read(at: "State", node: ast.AST, reads: re.Pattern[str], depth: int = 16) -> bool:
     """What a library of sounds or images reads, by its size, and the same by another name."""
     if depth == 0:
         return False
@@ -987,15 +989,28 @@ def _is_read(at: "State", node: ast.AST, reads: re.Pattern[str], depth: int = 9)
         case ast.BinOp(left=one) | ast.Subscript(value=one):
             return _is_read(at, one, reads, depth - 1)
         case ast.arg():
-            return is_given(at, node, lambda one: _is_read(at, one, reads, depth // 3))
+            return is_given(at, node, lambda one: _is_read(at, one, reads, depth // 2))
         case ast.Call():
             if reads.search(at.dotted(node.func) or written(node.func)):
                 return True
             if _last(node.func) in ("resample", "from_numpy", "tensor", "FloatTensor", *ARRAYS):
                 return any(_is_read(at, one, reads, depth - 1) for one in node.args)
+            if THROUGH.search(_last(node.func)) and node.args:
+                return _is_read(at, node.args[0], reads, depth - 1)
             if isinstance(node.func, ast.Attribute) and node.func.attr in KEEPS:
                 return _is_read(at, node.func.value, reads, depth - 1)
+            return _gives_read(at, node, reads, depth - 1)
     return False
+
+
+def _gives_read(at: "State", node: ast.Call, reads: re.Pattern[str], depth: int) -> bool:
+    """A function of this file whose only end gives back what a library read."""
+    result = at.tensors.defined(node.func, at.scope) if isinstance(node.func, ast.Name) else None
+    if result is None or result[0] is not at.tensors or not isinstance(result[1], ast.FunctionDef):
+        return False
+    ends = [one.value for one in walk(result[1]) if isinstance(one, ast.Return) and one.value]
+    with at.having(scope=at.names.scopes[result[1]]):
+        return len(ends) == 1 and _is_read(at, ends[0], reads, depth)
 
 
 def _format(at: "State", node: ast.Call, name: str, method: str) -> None:

@@ -198,6 +198,16 @@ def _by_reduction(at: "State", test: ast.AST) -> bool:
     return False
 
 
+def _reduces(test: ast.AST) -> bool:
+    """mask.sum() > 0, of what forward is given."""
+    left = test.left if isinstance(test, ast.Compare) else None
+    return (
+        isinstance(left, ast.Call)
+        and isinstance(left.func, ast.Attribute)
+        and left.func.attr in REDUCES
+    )
+
+
 def _chance(at: "State", test: ast.Compare) -> bool:
     """random.random() < 0.5."""
     parts = [test.left, *test.comparators]
@@ -831,7 +841,10 @@ def decision(at: "State", test: ast.AST) -> None:
             if (listed or STOPS.search(written(right))) and is_device_tensor(at, test.left):
                 _decides(at, test)
         case ast.Compare() | ast.Subscript():
-            if (at.kind(test) == "tensor" or _by_reduction(at, test)) and not at.on_cpu(test):
+            given = at.kind(test) == "maybe" and at.steps == "function" and _reduces(test)
+            if (at.kind(test) == "tensor" or given or _by_reduction(at, test)) and not at.on_cpu(
+                test
+            ):
                 _decides(at, test)
             elif isinstance(test, ast.Compare) and at.steps and _chance(at, test):
                 at.report("python-number", test, "drawn at random: each way is a graph of its own")
