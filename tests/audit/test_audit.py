@@ -457,7 +457,7 @@ def test_a_report_counts_and_filters() -> None:
     assert list(report.counts) == ["error", "warning", "note"]
     assert not report.clean() and audit_source("x = 1").clean("note")
     assert len(report.at_least("note")) > len(report.at_least("error")) > 0
-    assert report.findings[0].about is RULES["cuda-device"]
+    assert report.findings[0].about is RULES["cuda-autocast"]
     with pytest.raises(ValueError, match="none of note, warning, error"):
         report.clean("fatal")
 
@@ -468,7 +468,7 @@ def test_the_table_fits_and_says_what_to_write_instead() -> None:
     for rule in {finding.rule for finding in sample().findings}:
         assert f"{rule} ({RULES[rule].severity}, {RULES[rule].kind})" in text
     assert text.splitlines()[0] == "train <1>.py"
-    assert text.splitlines()[-1] == "1 file read: 7 errors, 4 warnings, 2 notes"
+    assert text.splitlines()[-1] == "1 file read: 7 errors, 4 warnings, 4 notes"
     assert repr(audit_source("x = 1")) == "1 file read: nothing found"
 
 

@@ -421,7 +421,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             at.report("python-number", node.func, "each place is a graph of its own")
     if method == "split" or name == "torch.split":
         lengths = node.args[1:2] if name == "torch.split" else node.args[:1]
-        if lengths and _is_listed(at, lengths[0]):
+        there = node.args[0] if name == "torch.split" else getattr(node.func, "value", node)
+        if lengths and _is_listed(at, lengths[0]) and not at.on_cpu(there):
             at.report("data-dependent-shape", node.func, "each list of sizes is a graph of its own")
     repeats = node.args[1:2] if name == "torch.repeat_interleave" else node.args[:1]
     if method == "repeat_interleave" or name == "torch.repeat_interleave":

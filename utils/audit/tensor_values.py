@@ -304,7 +304,7 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
         if node not in at.reported and _moved(at, owner):
             waits(at, node.func, f".{method}() waits as .item() does")
     elif method in ("tolist", "numpy") and owner is not None and not node.args:
-        if method == "numpy" and _is_moved(at):
+        if method == "numpy" and (_is_moved(at) or not (at.steps or at.kind(owner) == "tensor")):
             return  # of a tensor on a device it raises, so that this one is on the CPU
         kind = at.kind(owner)
         wanted = kind in ("tensor", "maybe", "batch") or (
@@ -354,6 +354,8 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
                 shown = next(part for part in _show(arg) if is_device_tensor(at, part))
                 waits(at, shown, "writing a tensor waits as .item() does")
                 return
+    elif name in ("math.isfinite", "math.isnan") and at.steps and _is_some_loss(at, node):
+        waits(at, node.func, "it takes the value of a tensor, and waits as .item() does")
     elif name.startswith("numpy.") and _is_moved(at):
         return
     elif name.split(".")[0] in ("numpy", "math") or name == "range":
@@ -447,6 +449,18 @@ def _moved(at: "State", owner: ast.expr) -> bool:
             return True
     modules = MODULE.search(text) or any(map(is_model_name, text.split(".")))
     return (bool(at.steps) and not kind) or not modules
+
+
+def _is_some_loss(at: "State", node: ast.Call) -> bool:
+    """math.isfinite(loss_value), where loss_value = sum(losses.values()) of some function's."""
+    given = node.args[0] if node.args else None
+    if not isinstance(given, ast.Name) or "loss" not in given.id:
+        return False
+    kept = reaching(at, given)
+    sums = [item.node for item in kept if isinstance(item.node, ast.Call)]
+    return at.kind(given) in ("", "tensor", "maybe", "many") and any(
+        written(one.func) == "sum" and not at.on_cpu(given) for one in sums
+    )
 
 
 def _is_of_library(at: "State", name: str) -> bool:
