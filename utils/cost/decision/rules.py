@@ -201,12 +201,14 @@ an empty condition always holds.
 
 def holds(when: Condition, case: Case) -> bool:
     """Whether a condition holds for a case."""
-    return all(
-        wanted.allows(case.value_of(name), case)
-        if isinstance(wanted, Limit)
-        else _is_one_of(case.value_of(name), wanted)
-        for name, wanted in when.items()
-    )
+    for name, wanted in when.items():  # a loop: a search for flips asks some hundred thousand times
+        value = case.value_of(name)
+        if isinstance(wanted, Limit):
+            if not wanted.allows(value, case):
+                return False
+        elif not _is_one_of(value, wanted):
+            return False
+    return True
 
 
 def _is_one_of(value: Any, wanted: list[str] | str | int | bool) -> bool:
