@@ -189,36 +189,27 @@ def test_every_condition_reads_values_that_a_case_has() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(answers(), st.none() | savings())
-def test_any_valid_answers_give_a_decision_with_a_reason(given: Answers, saving: Any) -> None:
+def test_any_valid_answers_give_reasons_and_all_flips_and_only_true_ones(
+    given: Answers, saving: Saving | None
+) -> None:
     result = decide(given, comparison=saving)
     assert result.verdict in VERDICTS and result.reasons
     assert result.port_weeks > 0 and result.pilot_weeks == pilot_weeks()
     assert result.verdict in repr(result).lower() and "risk" in result._repr_markdown_()
 
+    def verdict(saving: Saving | None = saving, **changed: Any) -> str:
+        return decided(given.changed(**changed), saving, NOTHING, judged())
 
-@settings(max_examples=40, deadline=None)
-@given(answers(), st.none() | savings())
-def test_flips_are_true(given: Answers, saving: Saving | None) -> None:
-    result = decide(given, comparison=saving)
     for flip in result.flips:
         if flip.field == MONEY:
             assert saving is not None
-            again = decide(given, comparison=saving.moved(flip.to - saving.middle))
+            again = verdict(saving.moved(flip.to - saving.middle))
         else:
-            again = decide(given.changed(**{flip.field: flip.to}), comparison=saving)
-        assert again.verdict == flip.verdict != result.verdict
-
-
-@settings(max_examples=60, deadline=None)
-@given(answers(), st.none() | savings())
-def test_no_change_to_another_word_is_left_out_of_the_flips(
-    given: Answers, saving: Saving | None
-) -> None:
-    result = decide(given, comparison=saving)
+            again = verdict(**{flip.field: flip.to})
+        assert again == flip.verdict != result.verdict
     listed = {(flip.field, flip.to) for flip in result.flips}
     for name, value in given.others():
-        again = decided(given.changed(**{name: value}), saving, NOTHING, judged())
-        assert (again != result.verdict) == ((name, value) in listed)
+        assert (verdict(**{name: value}) != result.verdict) == ((name, value) in listed)
 
 
 # More trouble never helps.
