@@ -97,10 +97,10 @@ def judge_open_loops(case: Facts, facts: Facts) -> list[Criterion]:
     several = [place for place in range(len(logs)) if place not in one]
     latencies = [open_loop(log) for log in logs]
     return [
-        _percentile("closed loop", case, response, [sent(log) for log in logs]),
-        _queue("one slot", case, response, latencies, one),
-        _queue("several slots", case, response, latencies, several),
-        _percentile("open loop", case, response, latencies),
+        _percentile("closed loop", case, facts, [sent(log) for log in logs]),
+        _queue("one slot", case, facts, latencies, one),
+        _queue("several slots", case, facts, latencies, several),
+        _percentile("open loop", case, facts, latencies),
     ]
 
 
@@ -111,9 +111,7 @@ _P99 = {
 """What is returned for a loop, and the advice otherwise."""
 
 
-def _percentile(
-    name: str, case: Facts, response: list[Facts], latencies: list[list[float]]
-) -> Criterion:
+def _percentile(name: str, case: Facts, facts: Facts, latencies: list[list[float]]) -> Criterion:
     key, advice = _P99[name]
 
     def numbers(facts: Facts) -> list[Any]:
@@ -122,10 +120,10 @@ def _percentile(
     return right_values(
         name,
         WEIGHTS[name],
-        ["None" if item[key] is None else item[key] for item in response],
+        ["None" if item is None else item for item in numbers(facts)],
         [float(np.percentile(some, 99)) for some in latencies],
         [label(log) for log in case["logs"]],
-        Known("lab12.ex3", case, numbers),
+        Known("lab12.ex3", case, numbers, facts),
         advice,
         TOLERANCE,
     )
@@ -143,22 +141,20 @@ def _close(some: Any, other: Any) -> bool:
 
 
 def _queue(
-    name: str, case: Facts, response: list[Facts], right: list[list[float]], places: list[int]
+    name: str, case: Facts, facts: Facts, right: list[list[float]], places: list[int]
 ) -> Criterion:
     """Whether every latency is right in the logs at these places."""
-    texts = [item["open"]["items"] for item in response]
+    texts = _latencies(facts)
     wrong = [place for place in places if not _same(texts[place], right[place])]
     message, rows = "", []
     if wrong:
         first = wrong[0]
 
-        def alike(facts: Facts) -> int:
-            others = [item["open"]["items"] for item in facts["response"]]
-            same = [_same(texts[place], others[place]) for place in wrong]
-            return same[0] * sum(same)
+        def alike(other: Facts) -> bool:
+            return _same(texts[first], _latencies(other)[first])
 
-        advice = _advice(response[first]["open"], right[first])
-        text = message_of("lab12.ex3", case, alike, advice)
+        advice = _advice(facts["response"][first]["open"], right[first])
+        text = message_of("lab12.ex3", case, alike, advice, facts)
         message = f"{label(case['logs'][first])}: {text}"
         pairs = zip(texts[first] or [], right[first], strict=False)
         rows = [row(f"request {n}", a, b) for n, (a, b) in enumerate(pairs) if a != b]
@@ -166,6 +162,10 @@ def _queue(
     some = [texts[place] for place in places]
     item = all_right(name, WEIGHTS[name], off, len(places), message, "every latency", rows, some)
     return among(item, some, texts)
+
+
+def _latencies(facts: Facts) -> list[Any]:
+    return [item["open"]["items"] for item in facts["response"]]
 
 
 def _advice(response: Facts, right: list[float]) -> str:

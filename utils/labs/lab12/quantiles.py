@@ -173,8 +173,8 @@ def judge_percentiles(case: Facts, facts: Facts) -> list[Criterion]:
     )
     return [
         values,
-        _judge_ends("interval", case, _ends(facts), right, large),
-        _judge_ends("too small", case, _ends(facts), right, small),
+        _judge_ends("interval", case, facts, right, large),
+        _judge_ends("too small", case, facts, right, small),
         judge_merged(case, facts["merged"]),
     ]
 
@@ -194,9 +194,10 @@ def judge_merged(case: Facts, response: list[Any]) -> Criterion:
 
 
 def _judge_ends(
-    name: str, case: Facts, response: list[Ends], right: Sequence[Ends], places: list[int]
+    name: str, case: Facts, facts: Facts, right: Sequence[Ends], places: list[int]
 ) -> Criterion:
     """Whether both ends are right for the sets at these places."""
+    response = _ends(facts)
     sets, texts = [case["sets"][place] for place in places], [response[place] for place in places]
     wrong = [place for place in places if not _same(response[place], right[place])]
     rows = [
@@ -205,7 +206,7 @@ def _judge_ends(
         for side, mine, end in zip(("low", "high"), response[place], right[place], strict=True)
         if not near(mine, end, TOLERANCE)
     ]
-    message = _why(case, response, right, wrong) if wrong else ""
+    message = _why(case, facts, right, wrong[0]) if wrong else ""
     off = [places.index(place) for place in wrong]
     item = all_right(name, WEIGHTS[name], off, len(sets), message, "both ends", rows, texts)
     return among(item, sets, case["sets"])
@@ -219,9 +220,9 @@ def _same(some: Ends, others: Ends) -> bool:
     return all(near(a, b, TOLERANCE) for a, b in zip(some, others, strict=True))
 
 
-def _why(case: Facts, response: list[Ends], right: Sequence[Ends], wrong: list[int]) -> str:
-    """What is wrong with the ends at the first of the places `wrong`."""
-    item, ends, wanted = case["sets"][wrong[0]], response[wrong[0]], right[wrong[0]]
+def _why(case: Facts, facts: Facts, right: Sequence[Ends], place: int) -> str:
+    """What is wrong with the ends at a place."""
+    item, ends, wanted = case["sets"][place], _ends(facts)[place], right[place]
     if strange := next((end for end in ends if isinstance(end, str)), ""):
         return f"an end is {strange}: return a number, or None"
     sides = list(zip(("lower", "upper"), ends, wanted, strict=True))
@@ -236,9 +237,8 @@ def _why(case: Facts, response: list[Ends], right: Sequence[Ends], wrong: list[i
     if unbounded and any(near(end, bound, TOLERANCE) for _, end, bound in sides):
         return unbounded[0]
 
-    def alike(facts: Facts) -> int:
-        same = [_same(response[place], _ends(facts)[place]) for place in wrong]
-        return same[0] * sum(same)
+    def alike(other: Facts) -> bool:
+        return _same(ends, _ends(other)[place])
 
     advice = "the ends are samples at other ranks: what are P(B < rank) and P(B >= rank) there?"
     if not all(any(near(end, sample, 1e-9) for sample in samples_of(item)) for end in ends if end):
@@ -246,4 +246,4 @@ def _why(case: Facts, response: list[Ends], right: Sequence[Ends], wrong: list[i
             "an end that holds for any distribution is one of the samples, at a rank that the"
             " binomial gives"
         )
-    return message_of("lab12.ex2", case, alike, [*unbounded, advice][0])
+    return message_of("lab12.ex2", case, alike, [*unbounded, advice][0], facts)
