@@ -157,12 +157,12 @@ def _recognise(case: Facts, all_seen: list[Facts]) -> str:
 
     def alike(facts: Facts) -> bool:
         others = facts["models"]
-        return bool(wrong) and all(
+        return all(
             not others[place]["odd"] and _is_same(result, _outputs(others[place]))
             for place, result in wrong
         )
 
-    return message_of("lab16.ex4", case, alike, "")
+    return message_of("lab16.ex4", case, alike, "") if wrong else ""
 
 
 def _is_same(some: Outputs, others: Outputs) -> bool:

@@ -1,5 +1,6 @@
 """The cases of lab 17 and what is right for them. The sandbox does not see it."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -25,21 +26,18 @@ def judge_incidents(
     if odd := not_of_the_form(response, weights, form):
         return odd
     rights = [incident["right"] for incident in incidents]
-    known = [
-        (_first_wrong_entry(item["response"], rights), sentence, item["response"])
-        for sentence, item in given(f"lab17.{exercise}", case)
-    ]
+    known = [] if response == rights else list(_known(exercise, case, rights))
     criteria = []
     for name, weight in weights.items():
         values, right = ([item[name] for item in items] for items in (response, rights))
+        sentence = SAYS[f"otherwise-{name}"]
         wrong = [p for p, value in enumerate(values) if value != right[p]]
-        likely, sentence, telling = (0, 0), SAYS[f"otherwise-{name}"], list[int]()
-        for entry, text, items in known:
-            others = [item[name] for item in items] if entry == name else right
+        most, telling = (0, 0), list[int]()
+        for text, entry, others in known:
             alike = [p for p, other in enumerate(others) if _is_same(values[p], other)]
             told = [p for p in wrong if p in alike and others[p] != right[p]]
-            if told and (len(told), len(alike)) > likely:
-                likely, sentence, telling = (len(told), len(alike)), text, told
+            if entry == name and told and (len(told), len(alike)) > most:
+                most, telling, sentence = (len(told), len(alike)), told, text
         wrong.sort(key=lambda p: p not in telling)
         message = ""
         if wrong:
@@ -53,12 +51,16 @@ def judge_incidents(
     return criteria
 
 
-def _first_wrong_entry(response: list[Facts], rights: list[Facts]) -> str:
-    """The entry that a misconception is about: what is wrong after it follows from it. "" if it
-    shows in none.
+def _known(exercise: str, case: Facts, rights: list[Facts]) -> Iterator[tuple[str, str, list[Any]]]:
+    """The sentence of each recorded wrong answer, the entry that it is about, and what it gives for
+    that. It is about the first entry that it has wrong: others follow from that.
     """
-    pairs = list(zip(response, rights, strict=True))
-    return next((name for name in rights[0] if any(a[name] != b[name] for a, b in pairs)), "")
+    for sentence, facts in given(f"lab17.{exercise}", case):
+        for name in rights[0]:
+            values = [item[name] for item in facts["response"]]
+            if values != [right[name] for right in rights]:
+                yield sentence, name, values
+                break
 
 
 def _is_same(value: Any, known: Any) -> bool:
