@@ -16,7 +16,6 @@ from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.profile import profile
 
 WRONG = wrong_entries("lab10")
-EXERCISES = [f"lab10.{name}" for name in OBSERVERS]
 ROOM = 0.05
 """No right design of ours is nearer to a limit than this share of it: by night, because it changes
 with a limit or the timing model only. That they pass, and slow ones do not, is tested by day.

@@ -17,16 +17,12 @@ from utils.course.catalog import ROOT
 from utils.labs import decide, observe_case
 from utils.labs.lab12 import draws, examples, fleets, observe, omitted, quantiles
 from utils.labs.lab12.doors import doors
-from utils.labs.lab12.observe import OBSERVERS
 from utils.labs.lab12.service import TICK_S, Request, Service, replayed
 from utils.serving import bench
 from utils.xla import fresh
 
 WRONG = wrong_entries("lab12")
 
-
-EXERCISES = [f"lab12.{name}" for name in OBSERVERS]
-OF_FORMULAS = EXERCISES[:4]
 
 pytestmark = pytest.mark.usefixtures("xla_device")
 
@@ -118,7 +114,7 @@ def test_the_example_has_all_three_traits_and_a_replay_sees_the_same() -> None:
 
 
 def test_texts_compiling_and_the_cache_lie_as_far_apart_as_the_task_says() -> None:
-    for seed in range(20):
+    for seed in range(5):
         for case in cases_of("lab12.ex1", seed):
             for item in case["services"]:
                 service = Service({**item, "traits": []})
@@ -172,7 +168,7 @@ def test_the_open_loop_of_a_log_is_that_of_the_serving_library() -> None:
 
 
 def test_a_waiting_client_reports_far_less_than_users_see() -> None:
-    for seed in range(20):
+    for seed in range(5):
         log = draws.closed_log(cases_of("lab12.ex3", seed)[1]["logs"][0])
         assert np.percentile(omitted.open_loop(log), 90) > 2 * np.percentile(omitted.sent(log), 90)
 
@@ -194,18 +190,6 @@ def test_the_examples_are_what_the_tasks_say(names: dict) -> None:
     )
     one = fleets.latencies(examples.ARRIVALS, examples.SERVER, 1)
     assert one[:4] == [12, 25, 24, 35]
-
-
-def test_fleets_are_asked_for_that_a_mean_or_one_spare_server_gets_wrong() -> None:
-    for seed in range(4):
-        asked = [fleet for case in cases_of("lab12.ex4", seed) for fleet in case["fleets"]]
-        results = [fleets.truth(entry) for entry in asked]
-        assert sum(entry["servers"] is None for entry in results) == 1
-        for item, right in zip(asked, results, strict=True):
-            if right["servers"] is not None:
-                assert fleets.by_mean(item) < right["servers"]
-        extra = {r["servers_after_loss"] - r["servers"] for r in results if r["servers"]}
-        assert {0, 1} <= extra
 
 
 # ex5: modules

@@ -36,7 +36,11 @@ def given(exercise_id: str, case: Facts, like: Facts | None = None) -> list[tupl
 
 
 def _common(some: Any, other: Any) -> int:
-    """How many values are the same at the same place of two results."""
+    """How many values are the same at the same place of two results.
+
+    >>> _common({"a": [1, 2], "b": "text"}, {"a": [1.0, 3], "b": "text", "c": 4})
+    2
+    """
     if isinstance(some, dict) and isinstance(other, dict):
         return sum(_common(some[key], other[key]) for key in some.keys() & other.keys())
     if isinstance(some, list) and isinstance(other, list):
@@ -64,6 +68,11 @@ def _given(exercise_id: str, case: str) -> tuple[tuple[str, Facts], ...]:
     finally:
         trusted.reset(token)
     return tuple(results)
+
+
+def column(name: str) -> Callable[[Facts], list[Any]]:
+    """What gives the entry of that name of each response in the facts of an answer."""
+    return lambda facts: [item[name] for item in facts["response"]]
 
 
 class Known(Sequence[Ways]):

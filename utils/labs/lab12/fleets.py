@@ -13,7 +13,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import not_of_the_form
 from utils.labs.lab12 import draws
-from utils.labs.recorded import Known
+from utils.labs.recorded import Known, column
 from utils.labs.values import right_or_none
 
 SAYS = says("lab12")
@@ -227,13 +227,11 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
 
 
 def _judge(name: str, case: Facts, facts: Facts, right: list[Facts]) -> Criterion:
-    def numbers(facts: Facts, key: str = KEYS[name]) -> list[Any]:
-        return [item[key] for item in facts["response"]]
-
+    numbers = column(KEYS[name])
     advice = (
         "the server that can start first takes all that wait, up to max_batch, in order of arrival"
     )
-    if name == "p99" and numbers(facts, "servers") != [item["servers"] for item in right]:
+    if name == "p99" and column("servers")(facts) != [item["servers"] for item in right]:
         advice = "p99 is that of the number of servers: fix the number first"
     return right_or_none(
         name,

@@ -10,7 +10,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, among, not_of_the_form, row
 from utils.labs.lab12 import draws
-from utils.labs.recorded import Known, message_of
+from utils.labs.recorded import Known, column, message_of
 from utils.labs.values import right_values
 
 SAYS = says("lab12")
@@ -113,10 +113,7 @@ _P99 = {
 
 def _percentile(name: str, case: Facts, facts: Facts, latencies: list[list[float]]) -> Criterion:
     key, advice = _P99[name]
-
-    def numbers(facts: Facts) -> list[Any]:
-        return [item[key] for item in facts["response"]]
-
+    numbers = column(key)
     return right_values(
         name,
         WEIGHTS[name],

@@ -2,12 +2,11 @@
 
 import math
 import random
-from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import not_judged, not_of_the_form
-from utils.labs.recorded import Known, given
+from utils.labs.recorded import Known, column, given
 from utils.labs.values import near, right_or_none
 
 SAYS = says("lab13")
@@ -150,12 +149,8 @@ def judge_fleets(case: Facts, facts: Facts) -> list[Criterion]:
     texts = SAYS["none-everywhere"], SAYS["infinity-for-none"]
     results = []
     for (name, weight), key in zip(weights.items(), _ADVICE, strict=True):
-
-        def numbers(facts: Facts, key: str = key) -> list[Any]:
-            return [item[key] for item in facts["response"]]
-
-        values, rights = numbers(facts), [item[key] for item in right]
-        known = Known("lab13.ex6", case, numbers, facts)
+        values, rights = column(key)(facts), [item[key] for item in right]
+        known = Known("lab13.ex6", case, column(key), facts)
         results.append(
             right_or_none(
                 name, weight, values, rights, labels, known, _ADVICE[key], TOLERANCE, texts

@@ -8,7 +8,7 @@ from typing import Any
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, not_judged, not_of_the_form, row
-from utils.labs.recorded import Known
+from utils.labs.recorded import Known, column
 from utils.labs.values import Ways, near
 
 SAYS = says("lab13")
@@ -172,9 +172,7 @@ def judge_flips(case: Facts, facts: Facts) -> list[Criterion]:
     if odd := not_of_the_form(response, weights, SAYS["the-value-alone"], "a dict of 3"):
         return odd
     pairs = list(zip(case["questions"], response, strict=True))
-    known = Known(
-        "lab13.ex2", case, lambda facts: [item["at"] for item in facts["response"]], facts
-    )
+    known = Known("lab13.ex2", case, column("at"), facts)
     texts = [
         _about_value(question, item["at"], known, place)
         for place, (question, item) in enumerate(pairs)

@@ -7,7 +7,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, not_of_the_form
 from utils.labs.lab13.observe import FACTOR
-from utils.labs.recorded import Known
+from utils.labs.recorded import Known, column
 from utils.labs.values import near, right_values
 
 SAYS = says("lab13")
@@ -102,12 +102,8 @@ def judge_jobs(case: Facts, facts: Facts) -> list[Criterion]:
     labels, rights = [label(job) for job in jobs], [truth(job) for job in jobs]
     results = []
     for part in PARTS:
-
-        def numbers(facts: Facts, part: str = part) -> list[Any]:
-            return [item[part] for item in facts["response"]]
-
-        values, right, weight = numbers(facts), [item[part] for item in rights], weights[part]
-        known = Known("lab13.ex1", case, numbers, facts)
+        values, right = column(part)(facts), [item[part] for item in rights]
+        known, weight = Known("lab13.ex1", case, column(part), facts), weights[part]
         results.append(
             right_values(part, weight, values, right, labels, known, _ADVICE[part], TOLERANCE)
         )
