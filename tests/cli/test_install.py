@@ -553,7 +553,9 @@ def test_jupyterlab_shows_the_whole_course_and_asks_nothing(tmp_path):
     assert written.read_text() == "the learner's own"
 
 
-def test_jupyterlab_shows_nothing_of_nbgrader_and_voila(tmp_path, monkeypatch):
+def test_jupyterlab_takes_the_options_and_shows_nothing_of_nbgrader_and_voila(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/the/users/own")
     old = tmp_path / server.OWN_CONFIG / "jupyter_server_config.json"
     old.parent.mkdir(parents=True)
@@ -565,20 +567,9 @@ def test_jupyterlab_shows_nothing_of_nbgrader_and_voila(tmp_path, monkeypatch):
     answer = subprocess.run(command, env=variables, capture_output=True, text=True)
     for name in ("nbgrader", "jupyterlab-preview"):
         assert re.search(rf"{name} v\S+ .*disabled", answer.stdout + answer.stderr)
-    command = [sys.executable, "-m", "jupyterlab", "--show-config-json"]
-    answer = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
-    shown = json.loads(answer.stdout)["ServerApp"]
-    assert import_item(shown["kernel_manager_class"]).cull_idle_timeout.default_value == 1200
-    pages = shown["jpserver_extensions"]
-    assert [name for name in pages if "nbgrader" in name and pages[name]] == []
-    assert sum("nbgrader" in name for name in pages) == len(server.NBGRADER_PAGES)
-    assert pages["voila.server_extension"] is False
-
-
-def test_jupyterlab_takes_the_options():
-    """A misspelt option would be ignored silently, so JupyterLab is asked what it made of them."""
+    # A misspelt option would be ignored silently, so JupyterLab is asked what it made of them.
     command = [sys.executable, "-m", "jupyterlab", "--show-config-json", *start.options(ROOT, True)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    answer = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
     shown = json.loads(answer.stdout)
     assert shown["LabApp"]["default_url"] == server.FIRST_PAGE
     assert shown["LabApp"]["extension_manager"] == "readonly"
@@ -587,6 +578,14 @@ def test_jupyterlab_takes_the_options():
     assert {"default_url", "check_for_updates_class", "extension_manager"} <= set(
         LabApp.class_traits()
     )
+    assert (
+        import_item(shown["ServerApp"]["kernel_manager_class"]).cull_idle_timeout.default_value
+        == 1200
+    )
+    pages = shown["ServerApp"]["jpserver_extensions"]
+    assert [name for name in pages if "nbgrader" in name and pages[name]] == []
+    assert sum("nbgrader" in name for name in pages) == len(server.NBGRADER_PAGES)
+    assert pages["voila.server_extension"] is False
 
 
 def test_the_kernel_comes_and_goes(tmp_path, monkeypatch, capsys):

@@ -18,6 +18,7 @@ CASES = [
     ("both", 4, {}, 8),
     ("one", 1, {"vocabulary": 4096, "layers": 1}, 8),
 ]
+BY_NIGHT = [CASES[1], *CASES[4:]]
 # Drawn at random and counted once on this compiler, with two cores. The first twelve were looked at
 # when the last term of the model was found (what scores need after the perceptron), the other ten
 # were drawn when it was done. Arguments of tiny_gpt, sequences, bytes at the highest point.
@@ -95,7 +96,14 @@ def measured(layout: str, devices: int, sizes: dict[str, int], batch: int) -> sp
     return program.memory
 
 
-@pytest.mark.parametrize(("layout", "devices", "changes", "batch"), CASES)
+@pytest.mark.parametrize(
+    ("layout", "devices", "changes", "batch"),
+    [
+        CASES[0],
+        *CASES[2:4],
+        *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in BY_NIGHT),
+    ],
+)
 def test_the_estimate_agrees_with_the_compiled_program(
     layout: str, devices: int, changes: dict[str, int], batch: int
 ) -> None:

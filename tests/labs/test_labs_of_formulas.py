@@ -184,12 +184,16 @@ OF_CLASSES = ("lab16.ex2", "lab16.ex3", "lab16.ex1")
 
 
 @pytest.mark.parametrize("exercise_id", EVERYWHERE)
-def test_no_returned_value_breaks_the_check_or_wins(exercise_id: str) -> None:
+def test_no_returned_value_breaks_the_check_or_wins(
+    exercise_id: str, request: pytest.FixtureRequest
+) -> None:
     values = [*STRANGE, *(SAME_FOR_ALL if exercise_id.startswith("lab12") else LIKE_ANSWERS)]
     values += [WITHOUT_END] * exercise_id.startswith("lab14")
     if exercise_id in OF_CLASSES:
         values += map(Always, STRANGE)
-    for value in values:
+    # By day each value is tried with some exercises, at night with all.
+    step = 1 if request.config.getoption("exhaustive") else 4
+    for value in values[EVERYWHERE.index(exercise_id) % step :: step]:
         verdict = judged(exercise_id, value, ends_of(exercise_id))
         assert verdict.state in ("tried", "error"), value
         assert verdict.points <= MOST_OF_TEN.get(exercise_id[:5], 0), (value, verdict)

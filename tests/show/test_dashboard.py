@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from utils.cost.tco import InputError, compare, scenario, scenarios, tornado, warned
 from utils.course.catalog import ROOT
@@ -25,6 +26,24 @@ from utils.show.dashboard.page import Page
 from utils.show.report import build, estimates, report
 
 LORA = "lora-13b"
+DRAWN = "test_figures_are_described_in_words"
+
+
+@pytest.fixture(autouse=True)
+def _nobody_looks_at_the_pixels(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Figures are made and described throughout; one test draws them, which takes half a second
+    for each.
+    """
+
+    def save(figure: object, out: io.BytesIO, **options: object) -> None:
+        Image.new("RGB", (1, 1)).save(out, "png")
+
+    if request.node.originalname != DRAWN:
+        monkeypatch.setattr("matplotlib.figure.Figure.savefig", save)
+
+
 every_scenario = pytest.mark.parametrize("name", list(scenarios()))
 
 

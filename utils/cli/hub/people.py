@@ -83,18 +83,17 @@ def add(known: Class, shown: Iterable[str]) -> dict[str, str]:
     """Add people who are not in the class yet, a teacher before the first. Returns {name: password}
     of the new ones; the passwords are kept nowhere."""
     present = {person.shown for person in known.people.values()}
-    passwords = {}
+    number = max((person.number for person in known.people.values()), default=-1)
+    new: dict[str, Person] = {}
     for text in [TEACHER, *shown]:
         text = " ".join("".join(c if c.isprintable() else " " for c in text).split())[:60]
-        if not text or text in present:
-            continue
-        present.add(text)
-        name = _free(login_name(text), known.people)
-        if len(known.people) > MOST:
-            raise ClassError(f"more than {MOST} people: make a second class with --folder")
-        number = max((p.number for p in known.people.values()), default=-1) + 1
-        passwords[name] = _put(known, Person(name, text, number, "", ""))
-    return passwords
+        if text and text not in present:
+            present.add(text)
+            name = _free(login_name(text), known.people.keys() | new.keys())
+            new[name] = Person(name, text, number := number + 1, "", "")
+    if new and len(known.people) + len(new) > MOST + 1:
+        raise ClassError(f"more than {MOST} people: make a second class with --folder")
+    return {name: _put(known, person) for name, person in new.items()}
 
 
 def renew(known: Class, name: str) -> dict[str, str]:

@@ -120,7 +120,17 @@ def _page(path: Path, root: Path) -> str:
 
 
 def _toctree(caption: str, names: list[str]) -> str:
-    lines = ["", "```{toctree}", ":hidden:", f":caption: {caption}", "", *names, "```", ""]
+    lines = [
+        "",
+        "```{toctree}",
+        ":hidden:",
+        ":titlesonly:",
+        f":caption: {caption}",
+        "",
+        *names,
+        "```",
+        "",
+    ]
     return "\n".join(lines)
 
 

@@ -6,6 +6,7 @@ shape and type of its operands. What the transformer is not sure of it leaves to
 
 import ast
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import libcst as cst
 from libcst.codemod import CodemodContext
@@ -44,7 +45,9 @@ OF_PRODUCTS = ("stationary", "moving", "data")
 TIGHT = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 OLD = ("neuronxcc.nki.language", "neuronxcc.nki.isa", "neuronxcc.nki.typing")
 DROPPED = {"psumAccumulateFlag", "mask", "lazy_initialization"}
-Statement = cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel
+Statement: TypeAlias = (
+    cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel
+)
 
 
 def rewritten(text: str) -> tuple[str, list[Edit]]:
