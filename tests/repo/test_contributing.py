@@ -10,7 +10,7 @@ import yaml
 from tests.labs.cells import run_cell
 from utils.course import misconceptions
 from utils.course.catalog import ROOT
-from utils.labs import Observer
+from utils.labs import Observer, recorded
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
@@ -39,30 +39,32 @@ def test_the_exercise_on_the_page_passes_and_refuses_its_wrong_answers(monkeypat
     answer, observe, judge = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (_, records) = re.findall(r"```(?:yaml|mermaid)\n(.*?)```", PAGE, re.DOTALL)
     read = [misconceptions._read(name, record) for name, record in yaml.safe_load(records).items()]
-    monkeypatch.setattr(misconceptions, "misconceptions", lambda lab, root=ROOT: tuple(read))
+    wrong = [wrong for record in read for wrong in record.answers]
     lab = types.ModuleType("utils.labs.lab99")
     run_cell(observe, "<observe>", vars(lab))
-    misconceptions.says.cache_clear()
     run_cell(judge, "<judge>", vars(lab))
-    misconceptions.says.cache_clear()
 
-    def messages(source: str) -> list[str]:
+    def observed(source: str, case: dict) -> dict:
         names: dict = {}
         run_cell(source, "<ex1-code>", names)
         observer: Observer = lab.OBSERVERS["ex1"]
+        return observer.observe(names[observer.answer], case)
+
+    def given(exercise_id: str, case: dict, like: object = None) -> list[tuple[str, dict]]:
+        return [(item.says, observed(item.source(answer), case)) for item in wrong]
+
+    monkeypatch.setattr(recorded, "given", given)
+
+    def messages(source: str) -> list[str]:
         cases = lab.JUDGES["ex1"].cases(random.Random("public"))
         criteria = [
             criterion
             for case in cases
-            for criterion in lab.JUDGES["ex1"].judge(
-                case, observer.observe(names[observer.answer], case)
-            )
+            for criterion in lab.JUDGES["ex1"].judge(case, observed(source, case))
         ]
         return [criterion.message for criterion in criteria if not criterion.passed]
 
-    assert messages(answer) == []
-    wrong = [wrong for record in read for wrong in record.answers]
-    assert wrong
+    assert wrong and messages(answer) == []
     for item in wrong:
         assert item.says in messages(item.source(answer))
     lines = [line for part in (answer, observe, judge, records) for line in part.splitlines()]

@@ -159,14 +159,11 @@ def _about_used(case: Facts, facts: Facts, place: int, field: str) -> str:
     if given not in scale:
         return SAYS["true-for-weeks"].format(field=field, given=given, names=", ".join(scale))
 
-    def alike(other: Facts) -> int:
-        """How many answers are those of another response, if all to this field are."""
-        pairs = zip(other["projects"], facts["projects"], strict=True)
-        same = [[a["used"].get(name) == b["used"].get(name) for name in SCALES] for a, b in pairs]
-        at = list(SCALES).index(field)
-        return sum(map(sum, same)) if all(row[at] for row in same) else 0
+    def of_field(facts: Facts) -> list[str | None]:
+        return [item["used"].get(field) for item in facts["projects"]]
 
-    if known := message_of("lab14.ex4", case, alike, ""):
+    own = of_field(facts)
+    if known := message_of("lab14.ex4", case, lambda o: of_field(o) == own, "", like=facts):
         return f"{field}: {known}"
     if scale.index(given) < scale.index(answered):
         return SAYS["an-answer-made-easier"].format(field=field, answered=answered, given=given)

@@ -19,25 +19,24 @@ def judge_incidents(
     """A criterion for each entry of an answer, over all incidents of the case.
 
     An incident has `right`, entry to value, and `words`, which the sentences leave open. The
-    recorded wrong answer is named that gives most of the wrong values, and most of all values.
+    recorded wrong answer is named that gives most of the wrong values.
     form: what to return, for an answer of another form.
     """
     response, incidents = facts["response"], case["incidents"]
     if odd := not_of_the_form(response, weights, form):
         return odd
     rights = [incident["right"] for incident in incidents]
-    known = [] if response == rights else list(_known(exercise, case, rights))
+    known = [] if response == rights else list(_known(exercise, case, facts))
     criteria = []
     for name, weight in weights.items():
         values, right = ([item[name] for item in items] for items in (response, rights))
         sentence = SAYS[f"otherwise-{name}"]
         wrong = [p for p, value in enumerate(values) if value != right[p]]
-        most, telling = (0, 0), list[int]()
+        telling: list[int] = []
         for text, entry, others in known:
-            alike = [p for p, other in enumerate(others) if _is_same(values[p], other)]
-            told = [p for p in wrong if p in alike and others[p] != right[p]]
-            if entry == name and told and (len(told), len(alike)) > most:
-                most, telling, sentence = (len(told), len(alike)), told, text
+            told = [p for p in wrong if others[p] != right[p] and _is_same(values[p], others[p])]
+            if entry == name and len(told) > len(telling):
+                telling, sentence = told, text
         wrong.sort(key=lambda p: p not in telling)
         message = ""
         if wrong:
@@ -51,11 +50,13 @@ def judge_incidents(
     return criteria
 
 
-def _known(exercise: str, case: Facts, rights: list[Facts]) -> Iterator[tuple[str, str, list[Any]]]:
+def _known(exercise: str, case: Facts, like: Facts) -> Iterator[tuple[str, str, list[Any]]]:
     """The sentence of each recorded wrong answer, the entry that it is about, and what it gives for
-    that. It is about the first entry that it has wrong: others follow from that.
+    that; first those that have most in common with the facts `like`. It is about the first entry
+    that it has wrong: others follow from that.
     """
-    for sentence, facts in given(f"lab17.{exercise}", case):
+    rights = [incident["right"] for incident in case["incidents"]]
+    for sentence, facts in given(f"lab17.{exercise}", case, like):
         for name in rights[0]:
             values = [item[name] for item in facts["response"]]
             if values != [right[name] for right in rights]:
