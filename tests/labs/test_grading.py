@@ -25,13 +25,13 @@ from utils.labs import Criterion, Verdict
 from utils.labs.grading import (
     answers,
     batch,
+    display,
     folders,
     lab,
     marking,
     report,
     sandbox,
     scan,
-    shown,
     submissions,
 )
 from utils.labs.grading.attempts import Attempt, attempts_of
@@ -403,7 +403,7 @@ def test_a_message_repeats_no_text_of_an_observation() -> None:
     facts = [{"facts": {"returned": {"kind": "a Hidden714", "items": ["a list of 2", "f"]}}}]
     text = "returned a Hidden714: of the list of 2, item 1 is f, not 3.14159265358979"
     expected = "returned (not shown): of the list of 2, item 1 is (not shown), not 3.141593"
-    assert shown.message(text, facts) == expected
+    assert display.message(text, facts) == expected
 
 
 def test_a_long_text_of_an_observation_is_not_shown_in_part(

@@ -17,7 +17,7 @@ from tests.labs.hostile import record_of
 from utils.course import catalog
 from utils.course.misconceptions import misconceptions
 from utils.labs import Criterion, Facts, observe_case
-from utils.labs.grading import answers, lab, marking, report, shown, similar
+from utils.labs.grading import answers, display, lab, marking, report, similar
 from utils.labs.grading.attempts import Attempt
 from utils.labs.grading.confine import Limits
 from utils.labs.grading.marking import Mark
@@ -289,7 +289,7 @@ def test_a_message_that_names_an_input_is_for_the_instructor() -> None:
         (whole,) = re.findall(
             r"\d+ × \d+ × \d+ \w+ on one \w+: .*?have the same bound", mark.private
         )
-        assert text == re.sub(r"\d{3,}", shown.HIDDEN, whole) != whole
+        assert text == re.sub(r"\d{3,}", display.HIDDEN, whole) != whole
 
 
 @pytest.mark.exhaustive

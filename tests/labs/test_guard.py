@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from utils.labs import called
+from utils.labs import invoke
 from utils.labs.guard import Originals
 
 
@@ -29,8 +29,8 @@ def test_counters_of_the_extension_module_are_put_back(monkeypatch: pytest.Monke
 def test_what_the_course_uses_of_the_standard_library_is_put_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    originals, before = Originals(), called.copy.deepcopy
+    originals, before = Originals(), invoke.copy.deepcopy
     assert originals.put_back() == []
     monkeypatch.setattr(copy, "deepcopy", _forged)
     assert originals.put_back() == ["copy.deepcopy"]
-    assert called.copy.deepcopy is before
+    assert invoke.copy.deepcopy is before

@@ -12,7 +12,7 @@ from tests.labs.cells import cases_of
 from utils.chip.roofline import bound, gemm
 from utils.chip.topology import ring, torus
 from utils.chip.training_memory import RECIPES
-from utils.labs import closed, observe_case
+from utils.labs import forbidden, observe_case
 from utils.labs.lab01 import fitting, gemms, offers, sheets, tables
 
 SEEDS = ["public", "a private one"]
@@ -32,19 +32,21 @@ def test_the_course_is_open_again_after_an_answer_was_called() -> None:
 
 def test_what_cannot_be_closed_is_named() -> None:
     with pytest.raises(ValueError, match="no module, function or class"):
-        with closed.closed("lab01.ex1", "utils.chip.roofline.nothing"):
+        with forbidden.closed("lab01.ex1", "utils.chip.roofline.nothing"):
             pass
 
 
 def test_classes_that_refer_to_each_other_are_closed_without_end() -> None:
     # torch gives every autograd function a class for its backward, and that one the way back.
-    with closed.closed("lab05.ex4", "utils.training.precision"):
+    with forbidden.closed("lab05.ex4", "utils.training.precision"):
         pass
 
 
 def test_a_block_that_raises_opens_what_it_closed() -> None:
     with pytest.raises(KeyError):
-        with closed.closed("lab01.ex1", "utils.chip.topology.Topology", "utils.chip.topology.ring"):
+        with forbidden.closed(
+            "lab01.ex1", "utils.chip.topology.Topology", "utils.chip.topology.ring"
+        ):
             with pytest.raises(RuntimeError, match="write this one yourself"):
                 _ = torus(4, 4).diameter
             raise KeyError

@@ -325,9 +325,9 @@ def test_results_note_in_which_dtypes_they_are_added() -> None:
 
 
 def last_share(case: dict, answer) -> float:
-    from utils.labs.lab05 import stalled
+    from utils.labs.lab05 import stalls
 
-    weights, _ = stalled.train(answer, case)
+    weights, _ = stalls.train(answer, case)
     plain = [w.detach().cpu().double().numpy() for w in weights]
     return updates.mean_loss(case, plain) / updates.mean_loss(case, inputs.training(case)[0])
 

@@ -28,7 +28,7 @@ from utils.labs.lab07 import (
     mlp,
     planning,
     plans,
-    predicted,
+    predict,
     ranks,
     scaling,
 )
@@ -117,7 +117,7 @@ def compiled(sizes: dict[str, int]) -> dict[str, dict]:
 @pytest.mark.parametrize("seed", range(2))
 def test_what_is_expected_of_layouts_is_what_the_compiler_makes(seed: int) -> None:
     for case in cases_of("lab07.ex2", seed):
-        right = predicted.expected(case["sizes"])
+        right = predict.expected(case["sizes"])
         assert compiled(case["sizes"]) == {
             name: {kind: [number, size]} for name, (kind, number, size) in right.items()
         }
@@ -125,7 +125,7 @@ def test_what_is_expected_of_layouts_is_what_the_compiler_makes(seed: int) -> No
 
 def test_with_few_rows_the_compiler_gathers_activations_as_the_lab_says() -> None:
     sizes = {"rows": 8, "inputs": 32, "hidden": 64, "outputs": 48}
-    right = predicted.expected(sizes)
+    right = predict.expected(sizes)
     result = compiled(sizes)
     assert result["D"] != {"all-gather": list(right["D"][1:])}
     for name in "ABCE":

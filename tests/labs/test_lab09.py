@@ -14,11 +14,11 @@ import pytest
 from tests.labs.cells import answer_from, cases_of, names_of, wrong_entries
 from utils.course.catalog import ROOT
 from utils.labs import check, judge, limit, observe_case
-from utils.labs.grading import shown
+from utils.labs.grading import display
+from utils.labs.kernel_replay import farthest, generator
 from utils.labs.lab09 import rows, sums
 from utils.labs.lab09.observe import OBSERVERS
-from utils.labs.packed import packed, unpacked
-from utils.labs.replayed import farthest, generator
+from utils.labs.packing import packed, unpacked
 
 WRONG = wrong_entries("lab09")
 
@@ -65,7 +65,7 @@ def test_a_record_that_was_tampered_with_is_refused(names: dict) -> None:
         criteria = judge("lab09.ex1").judge(case, facts | {"program": spoil})
         assert not any(criterion.passed for criterion in criteria)
         assert criteria[0].message == "the record of the kernel is not a valid program"
-        assert secret not in shown.measured(criteria[0].measured)
+        assert secret not in display.measured(criteria[0].measured)
 
 
 def test_a_record_with_more_results_than_one_is_refused(names: dict) -> None:
@@ -109,7 +109,7 @@ def add_rows(a, b):
 
 
 def test_a_packed_record_unpacks_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("utils.labs.packed.MOST_BYTES", 1000)
+    monkeypatch.setattr("utils.labs.packing.MOST_BYTES", 1000)
     assert unpacked(packed("a" * 900)) == "a" * 900
     with pytest.raises(ValueError, match="more than 1000 bytes"):
         unpacked(packed("a" * 1100))
@@ -155,8 +155,8 @@ def test_a_message_keeps_the_names_of_instructions(names: dict) -> None:
         seen = observe_case(exercise_id, answer_from(source, exercise_id, names), case)
         for item in judge(exercise_id).judge(case, seen["facts"]) if "facts" in seen else ():
             if "still fails" not in item.message:
-                assert shown.message(item.message, [seen]) == shown.rounded(item.message)
-            assert shown.known(item.measured), item.measured
+                assert display.message(item.message, [seen]) == display.rounded(item.message)
+            assert display.known(item.measured), item.measured
 
 
 def test_tolerances_hold_what_they_say() -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from tests.labs.cells import answer_from, cases_of, names_of, right_ways, verdict_of, wrong_entries
 from utils.labs import judge, observe_case
+from utils.labs.kernel_replay import farthest
 from utils.labs.lab10 import attention, convolution, fusion, products
 from utils.labs.lab10.advice import profiles, truths
 from utils.labs.lab10.observe import OBSERVERS
 from utils.labs.lab10.reading import ACTIONS
-from utils.labs.replayed import farthest
 from utils.nki import simulator
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.profile import profile

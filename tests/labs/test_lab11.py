@@ -22,7 +22,7 @@ from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.labs import decide, observe_case
 from utils.labs.criteria import distance
-from utils.labs.grading import shown
+from utils.labs.grading import display
 from utils.labs.lab11 import adapters, decoder, loops, swaps, texts, truth, tuned
 from utils.labs.lab11.observe import OBSERVERS
 
@@ -82,7 +82,7 @@ def wrong(exercise_id: str, name: str) -> str:
 def test_a_wrong_answer_loses_points_with_a_private_seed_too(exercise_id, name, names) -> None:
     verdict = verdict_on(wrong(exercise_id, name), exercise_id, "a private one", names)
     assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
-    assert [c.measured for c in verdict.criteria if not shown.known(c.measured)] == []
+    assert [c.measured for c in verdict.criteria if not display.known(c.measured)] == []
 
 
 @pytest.mark.parametrize("exercise_id", EXERCISES)

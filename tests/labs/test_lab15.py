@@ -201,7 +201,7 @@ def test_lab_15_is_graded_with_and_without_earlier_notebooks(
     assert mark.points == 0 and "held back" in mark.cause and "worth 14 points" in mark.private
     assert any("lab06 ex3-code" in sign for sign in results["hostile"].record.signs)
     measured = [c.measured for row in rows for mark in row.record.marks for c in mark.criteria]
-    assert len(measured) > 20 and shown.HIDDEN not in measured
+    assert len(measured) > 20 and display.HIDDEN not in measured
 
 
 def test_a_changed_part_is_the_only_one_that_changes(names: dict) -> None:

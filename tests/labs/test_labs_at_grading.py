@@ -70,7 +70,7 @@ def test_a_sandbox_sees_no_judgement(lab: catalog.Lab) -> None:
     assert not {"criteria", "truth"} & {path.stem for path in seen}
 
 
-LOADERS = {"labs/__init__.py", "labs/closed.py"}
+LOADERS = {"labs/__init__.py", "labs/forbidden.py"}
 """Import a module by a name that is made up at run time: the observer of a lab, what is closed."""
 
 

@@ -17,7 +17,7 @@ from tests.labs.cells import wrong_entries
 from tests.labs.hostile import PATIENT
 from utils.course import catalog, labgen
 from utils.course.catalog import ROOT
-from utils.labs.grading import answers, marking, sandbox, shown
+from utils.labs.grading import answers, display, marking, sandbox
 from utils.labs.grading import lab as released
 from utils.labs.grading.answers import Notebook
 from utils.labs.grading.attempts import Setting, attempts_of, job, run_jobs
@@ -122,6 +122,6 @@ def test_a_lab_is_graded_as_it_deserves(name: str, request: pytest.FixtureReques
             assert mark.points < attempt.exercise.points, where
             continue
         assert mark.notes == (), where
-        unseen = [c.name for c in mark.criteria if c.measured == shown.HIDDEN]
+        unseen = [c.name for c in mark.criteria if c.measured == display.HIDDEN]
         assert unseen == [], f"{where}: a report does not show what {unseen} measured"
     assert total == 40

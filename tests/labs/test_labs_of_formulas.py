@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.labs.cells import answer_from, cases_of, names_of, run_cell, verdict_of, wrong_entries
 from utils.course import catalog
 from utils.labs import decide, observe_case
-from utils.labs.grading import shown
+from utils.labs.grading import display
 from utils.labs.grading.child import FACTS_CHARS
 from utils.labs.lab13 import comparisons, ranking
 from utils.labs.lab14 import examples, plans
@@ -55,7 +55,7 @@ def verdict_on(source: str, exercise_id: str, seed: str, names: dict):
 def test_a_wrong_answer_loses_points_with_any_seed(exercise_id, source, seed, names) -> None:
     verdict = verdict_on(source, exercise_id, seed, names)
     assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
-    unknown = [c.measured for c in verdict.criteria if not shown.known(c.measured)]
+    unknown = [c.measured for c in verdict.criteria if not display.known(c.measured)]
     assert unknown == [], "a report cannot show it"
 
 

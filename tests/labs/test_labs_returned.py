@@ -29,7 +29,7 @@ from utils.labs import (
     training,
     values,
 )
-from utils.labs.grading import shown
+from utils.labs.grading import display
 from utils.labs.lab01 import tables
 from utils.labs.lab02 import judge as lab02
 from utils.labs.lab02 import truth
@@ -328,7 +328,7 @@ def test_a_wrong_answer_loses_points_with_a_private_seed_too(wrong: Any) -> None
     verdict = decide(wrong.exercise, some, seen, 10.0)
     assert verdict.state in ("tried", "error") and verdict.points < 10.0, verdict
     # A report shows what is measured in words that it knows.
-    assert [c.measured for c in verdict.criteria if not shown.known(c.measured)] == []
+    assert [c.measured for c in verdict.criteria if not display.known(c.measured)] == []
 
 
 # What the notebooks say

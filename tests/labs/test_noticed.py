@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from utils.labs import apart, noticed
-from utils.labs.closed import closed
+from utils.labs import apart, audit_hook
+from utils.labs.forbidden import closed
 
 HONEST = """
 import collections, copy, dataclasses, enum, functools, gc, inspect, logging, traceback, typing
@@ -47,7 +47,7 @@ def run(work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
 def noticed_of(source: str) -> list[str]:
     """What is noticed when a cell runs and the exercise of rings is observed then."""
     results: list[str] = []
-    noticed.Watch(results.append)
+    audit_hook.Watch(results.append)
     exec(compile(source, "<cell>", "exec"), {"__name__": "__main__"})
     with closed("lab01.ex6", "utils.chip.topology"):
         pass
@@ -87,7 +87,7 @@ def test_what_reaches_further_is_noticed(source: str, what: str) -> None:
 
 def test_what_happens_in_another_process_is_told_here(monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[str] = []
-    monkeypatch.setattr(noticed, "tell", messages.append)
+    monkeypatch.setattr(audit_hook, "tell", messages.append)
     monkeypatch.setattr(apart, "_wait_for_server", lambda: None)
     space: dict[str, Any] = {}
     exec(

@@ -13,7 +13,7 @@ from typing import Any
 
 import cloudpickle
 
-from utils.labs import Answer, limit, noticed
+from utils.labs import Answer, audit_hook, limit
 from utils.labs.guard import Originals
 from utils.xla import fresh
 
@@ -60,7 +60,7 @@ def observed(
             " arguments it can use only modules and plain values of this notebook"
         ) from None
     for what in text.get("noticed", ()):  # nothing of a process that died
-        noticed.tell(what)
+        audit_hook.tell(what)
     if "returned" in text:
         return text["returned"]
     kind, message, file, line = text["raised"]
@@ -82,7 +82,7 @@ def _run_there(work: Callable[..., Any], sent: bytes) -> dict[str, Any]:
     after every call, before anything is measured.
     """
     reaches: list[str] = []
-    noticed.Watch(reaches.append, called=True)
+    audit_hook.Watch(reaches.append, called=True)
     originals = Originals()
     answer, arguments = cloudpickle.loads(sent)
     originals.put_back()

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from utils.labs import Facts, limit
-from utils.labs.closed import closed
-from utils.labs.packed import MOST_CHARS, packed
+from utils.labs.forbidden import closed
+from utils.labs.packing import MOST_CHARS, packed
 from utils.labs.plain import describe
 
 OURS = ("utils.nki.kernels",)

@@ -1,7 +1,7 @@
 """What the answers to lab 99 do."""
 
 from utils.labs import Facts, Observer
-from utils.labs.closed import closed
+from utils.labs.forbidden import closed
 
 
 def observe_double(answer, case: Facts) -> Facts:

@@ -15,9 +15,9 @@ an answer returned, but for known words.
 
 Some exercises can only be observed in the process of the answer: what it is called with, and what
 it calls. There the sandbox sees nothing, so four parts work inside: `guard` (without it a
-submission that replaces the observer has full marks), `utils.labs.closed` (the course's own
+submission that replaces the observer has full marks), `utils.labs.forbidden` (the course's own
 solutions are in the sandbox too, because labs need the modules that hold them),
-`utils.labs.noticed` (what reaches for the observer, and copies of what is closed) and, outside,
+`utils.labs.audit_hook` (what reaches for the observer, and copies of what is closed) and, outside,
 `scan`. Points of an answer that `guard` or `noticed` catches are held back until an instructor has
 looked at it; what `scan` finds is a remark, but for the names that lead into a counting function,
 and names that are put together when a cell runs.

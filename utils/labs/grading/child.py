@@ -3,7 +3,7 @@
 From here on a submission is in control of the process. Each line of the report carries a code of
 its own, made with a key that only this process and its supervisor know: what an answer writes into
 the pipe itself is refused. An answer that finds the function that makes the codes can still forge;
-the ways there are noticed, and told before the answer gets further (utils.labs.noticed).
+the ways there are noticed, and told before the answer gets further (utils.labs.audit_hook).
 """
 
 import contextlib
@@ -18,8 +18,8 @@ from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
+from utils.labs.audit_hook import Watch
 from utils.labs.guard import Originals
-from utils.labs.noticed import Watch
 
 FACTS_CHARS = 1 << 18
 

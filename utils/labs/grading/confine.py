@@ -210,7 +210,7 @@ def exercise_modules(lab: Lab, utils: Path, modules: tuple[str, ...] = ()) -> li
     runner import, by their paths in `utils`.
     """
     observing = f"utils.labs.{lab.name}.observe"
-    waiting = ["utils.labs.guard", "utils.labs.noticed", observing, *lab.modules, *modules]
+    waiting = ["utils.labs.guard", "utils.labs.audit_hook", observing, *lab.modules, *modules]
     results: set[Path] = set()
     while waiting:
         names = waiting.pop().split(".")

@@ -19,7 +19,7 @@ from typing import Any
 
 from utils.labs import Criterion, Facts, Verdict, decide, judge
 from utils.labs.check import PUBLIC_SEED
-from utils.labs.grading import scan, shown
+from utils.labs.grading import display, scan
 from utils.labs.grading.answers import Notebook
 from utils.labs.grading.attempts import Attempt
 from utils.labs.grading.confine import Limits
@@ -207,7 +207,7 @@ def _judge(
     messages = [_short(_for_the_learner(c, seen)) for c in whole]
     texts = [text for c in messages if not c.passed for text in (c.measured, c.target, c.message)]
     others = [PUBLIC_SEED, "another", "one more"]
-    plain = shown.without_inputs(
+    plain = display.without_inputs(
         texts, hidden, lambda: [cases(exercise.id, other) for other in others]
     )
     criteria = tuple(
@@ -241,7 +241,7 @@ def _short(c: Criterion) -> Criterion:
 
 
 def _for_the_learner(c: Criterion, seen: list[Facts]) -> Criterion:
-    measured, message = shown.measured(str(c.measured)), shown.message(str(c.message), seen)
+    measured, message = display.measured(str(c.measured)), display.message(str(c.message), seen)
     return replace(c, measured=measured, message=message)
 
 

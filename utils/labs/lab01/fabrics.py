@@ -8,8 +8,8 @@ from utils.chip.topology import Topology, all_reduce_seconds, ring, switched, to
 from utils.facts import figure
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import among
-from utils.labs.recorded import Known
 from utils.labs.values import right_values
+from utils.labs.wrong_answers import Known
 
 DTYPE_BYTES = {"fp32": 4, "bf16": 2}
 LINKS = (

@@ -9,8 +9,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for, not_judged
 from utils.labs.lab01.sheets import INSTANCES, TRAINIUM
-from utils.labs.recorded import Known, message_of
 from utils.labs.values import near, right_values
+from utils.labs.wrong_answers import Known, message_of
 
 SAYS = says("lab01")
 

@@ -9,8 +9,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, not_asked_for, row
 from utils.labs.lab01.sheets import DTYPE_BYTES, GPUS, at_level, core_of, sheet
-from utils.labs.recorded import Known
 from utils.labs.values import right_values
+from utils.labs.wrong_answers import Known
 
 SAYS = says("lab01")
 

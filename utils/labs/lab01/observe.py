@@ -6,7 +6,7 @@ What the course has for an exercise is closed while its answer runs.
 from collections.abc import Set
 from typing import Any
 
-from utils.labs import Answer, Facts, Observer, called
+from utils.labs import Answer, Facts, Observer, invoke
 from utils.labs.plain import describe, listed, number, numbers, text
 
 _MOST = 30
@@ -28,7 +28,7 @@ def _response(exercise: str, answer: Answer, *inputs: Any) -> Any:
 
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[Any]:
     """What an answer returns at each call, without the course's own models."""
-    response = called.responses(f"lab01.{exercise}", answer, calls, MODELS)
+    response = invoke.responses(f"lab01.{exercise}", answer, calls, MODELS)
     return [_join_names(item) for item in response]
 
 

@@ -6,8 +6,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, first_of, not_asked_for, not_judged, times
 from utils.labs.lab01.sheets import MARKETS, offer
-from utils.labs.recorded import given, message_of
 from utils.labs.values import near
+from utils.labs.wrong_answers import given, message_of
 
 SAYS = says("lab01")
 

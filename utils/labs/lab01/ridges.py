@@ -7,8 +7,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import among, criterion
 from utils.labs.lab01.sheets import DTYPE_BYTES, GPUS, TRAINIUM, at_level, sheet
-from utils.labs.recorded import Known
 from utils.labs.values import near, right_values
+from utils.labs.wrong_answers import Known
 
 SAYS = says("lab01")
 

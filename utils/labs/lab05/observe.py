@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from utils.labs import Answer, Facts, Observer, limit
-from utils.labs.closed import closed
+from utils.labs.forbidden import closed
 from utils.labs.lab05 import inputs
 from utils.labs.plain import describe, number, numbers
 
@@ -131,7 +131,7 @@ def observe_update(answer: Answer, case: Facts) -> Facts:
     """The weights after training, the steps that were taken and the dtypes that were seen."""
     import torch
 
-    from utils.labs.lab05 import stalled
+    from utils.labs.lab05 import stalls
 
     dtypes: set[str] = set()
     steps = 0
@@ -147,7 +147,7 @@ def observe_update(answer: Answer, case: Facts) -> Facts:
         # Of torch's own generators, so that an update with noise is the same at every check.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(case["seed"])
-            return stalled.train(answer, case, watch)
+            return stalls.train(answer, case, watch)
 
     with closed("lab05.ex4", *COURSE):
         result, stopped = limit.within(train)

@@ -9,7 +9,7 @@ from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for, not_judged
 from utils.labs.lab05.engine import DEPTH
 from utils.labs.lab05.inputs import operands
-from utils.labs.recorded import message_of
+from utils.labs.wrong_answers import message_of
 
 SAYS = says("lab05")
 

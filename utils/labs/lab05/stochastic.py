@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, first_of, not_asked_for, not_judged
-from utils.labs.recorded import message_of
+from utils.labs.wrong_answers import message_of
 
 SAYS = says("lab05")
 

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from utils.labs import Answer, Facts, Observer, called, limit
+from utils.labs import Answer, Facts, Observer, invoke, limit
 from utils.labs.lab06 import endings
 from utils.labs.lab06.device import LazyDevice
 from utils.labs.lab06.examples import ORDER
@@ -49,7 +49,7 @@ def observe_load(answer: Answer, case: Facts) -> Facts:
         _, stopped = limit.within(lambda: run.consume(noted), _ENDLESS_S)
         facts, left = run.facts(), started.left()
         if stopped and not facts["stuck"]:
-            raise RuntimeError(called.ENDLESS)
+            raise RuntimeError(invoke.ENDLESS)
         stopped = stopped or facts["stuck"]
         ahead = facts["in_consumer"] < facts["begun"]  # else nothing of it is judged
         early = checked(endings.left_early, {"taken": [], "begun": 0, "more": 0, "left": 0})
@@ -97,7 +97,7 @@ def observe_waits(answer: Answer, case: Facts) -> Facts:
     """The waits that the answer predicts for each pipeline. Raises as `called.responses` does."""
     names = ("load_ms", "work_ms", "workers", "prefetch")
     calls = [tuple(pipeline[name] for name in names) for pipeline in case["pipelines"]]
-    response = called.responses("lab06.ex2", answer, calls, ("utils.training.loading",))
+    response = invoke.responses("lab06.ex2", answer, calls, ("utils.training.loading",))
     return {"response": [numbers(listed(item, _MOST)) for item in response]}
 
 
@@ -109,10 +109,10 @@ def observe_bench(answer: Answer, case: Facts) -> Facts:
     device = LazyDevice(case)
     returned, stopped = limit.within(
         lambda: answer(device.step, device.settle, device.clock, case["warmup"], case["repeats"]),
-        called.SECONDS,
+        invoke.SECONDS,
     )
     if stopped:
-        raise RuntimeError(called.ENDLESS)
+        raise RuntimeError(invoke.ENDLESS)
     given = entries(returned, "first_s", "median_s")
     items = None if isinstance(given, str) else [number(listed(v, 1)) for v in given.values()]
     return {
@@ -129,7 +129,7 @@ def observe_bench(answer: Answer, case: Facts) -> Facts:
 
 def observe_profiles(answer: Answer, case: Facts) -> Facts:
     """The shares and the bottleneck of each profile, or what the answer returned instead."""
-    response = called.responses(
+    response = invoke.responses(
         "lab06.ex4",
         answer,
         [(profile,) for profile in case["profiles"]],
@@ -151,7 +151,7 @@ def _shares(response: Any) -> Facts | str:
 
 def observe_diagnoses(answer: Answer, case: Facts) -> Facts:
     """The cause and the number for each record, or what the answer returned instead."""
-    response = called.responses(
+    response = invoke.responses(
         "lab06.ex5", answer, [(record,) for record in case["records"]], ("utils.training.loading",)
     )
     return {"response": [_diagnosis(item) for item in response]}

@@ -9,7 +9,7 @@ from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, none_judged
 from utils.labs.lab06.examples import KINDS, ORDER
 from utils.labs.lab06.tapes import Events, draw
-from utils.labs.recorded import message_of
+from utils.labs.wrong_answers import message_of
 
 SAYS = says("lab06")
 

@@ -10,8 +10,8 @@ from typing import Any
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, among, none_judged, row, times
-from utils.labs.recorded import message_of
 from utils.labs.values import near
+from utils.labs.wrong_answers import message_of
 
 SAYS = says("lab06")
 

@@ -7,7 +7,7 @@ from typing import Any
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, among, not_asked_for, not_judged, row
-from utils.labs.recorded import message_of
+from utils.labs.wrong_answers import message_of
 from utils.training.loading import predict
 
 SAYS = says("lab06")

@@ -5,7 +5,7 @@ What needs four devices, or ranks that may wait for ever, runs in a process of i
 
 from typing import Any
 
-from utils.labs import Answer, Facts, Observer, apart, called
+from utils.labs import Answer, Facts, Observer, apart, invoke
 from utils.labs.lab07 import mlp, ranks
 from utils.labs.plain import describe, entries, listed, maybe, number, pair, text
 from utils.xla import fresh, spmd
@@ -58,7 +58,7 @@ def observe_predict(answer: Answer, case: Facts) -> Facts:
     sizes = case["sizes"]
     order = ("rows", "inputs", "hidden", "outputs")
     shut = ("utils.xla.fresh", "utils.xla.spmd", "utils.labs.lab07.mlp")
-    (response,) = called.responses(
+    (response,) = invoke.responses(
         "lab07.ex2", answer, [tuple(sizes[name] for name in order)], shut
     )
     compiled = None
@@ -90,7 +90,7 @@ def observe_plans(answer: Answer, case: Facts) -> Facts:
     """For each question what fits, the chosen layout, and the seconds of its step."""
     calls = [(question["model"], question["cluster"]) for question in case["questions"]]
     results = []
-    for response in called.responses("lab07.ex4", answer, calls, ("utils.cost.planner",)):
+    for response in invoke.responses("lab07.ex4", answer, calls, ("utils.cost.planner",)):
         given = entries(response, "fits", "layout", "step_s")
         if isinstance(given, dict):
             layout = given["layout"]
@@ -107,7 +107,7 @@ def observe_plans(answer: Answer, case: Facts) -> Facts:
 def observe_curves(answer: Answer, case: Facts) -> Facts:
     """The cause and the number for each curve, or what the answer returned instead."""
     results = []
-    for response in called.responses(
+    for response in invoke.responses(
         "lab07.ex5", answer, [(curve,) for curve in case["curves"]], ()
     ):
         given = entries(response, "cause", "number")

@@ -8,8 +8,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, not_asked_for, not_judged, row
 from utils.labs.lab07.planning import AXES, Layout, allowed, best, fit, memory_gb, step
-from utils.labs.recorded import message_of
 from utils.labs.values import near
+from utils.labs.wrong_answers import message_of
 
 SAYS = says("lab07")
 

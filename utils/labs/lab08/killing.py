@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.labs import Answer, Facts
-from utils.labs.closed import closed
+from utils.labs.forbidden import closed
 from utils.labs.journal import Journal
 from utils.labs.plain import describe
 from utils.training.checkpoint.kills import die, killed_at_byte

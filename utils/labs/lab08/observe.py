@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from utils.labs import Answer, Facts, Observer, apart, called, journal
+from utils.labs import Answer, Facts, Observer, apart, invoke, journal
 from utils.labs.lab08 import killing, storing, writing
 from utils.labs.lab08.tensors import index_of, region, wanted_by, whole
 from utils.labs.plain import describe, entries, listed, number, text
@@ -67,7 +67,7 @@ def observe_storage(latest: Answer, case: Facts) -> Facts:
 
 def observe_fleet(answer: Answer, case: Facts) -> Facts:
     """The interval and the money lost per day that the answer gives for a fleet."""
-    (response,) = called.responses("lab08.ex3", answer, [(case["fleet"],)], ("utils.cost.tco",))
+    (response,) = invoke.responses("lab08.ex3", answer, [(case["fleet"],)], ("utils.cost.tco",))
     names = ("hours", "lost_per_day")
     given = entries(response, *names)
     if isinstance(given, str):
@@ -87,7 +87,7 @@ def observe_resharding(answer: Answer, case: Facts) -> Facts:
         )
         seen: Facts = {"raised": "", "tensors": None}
         try:
-            (response,) = called.responses(
+            (response,) = invoke.responses(
                 "lab08.ex4", answer, [asked], ("utils.training.checkpoint",)
             )
         except ValueError as error:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from utils.labs import Answer, Facts
-from utils.labs.closed import closed
+from utils.labs.forbidden import closed
 from utils.labs.plain import describe, number
 
 SHUT = (

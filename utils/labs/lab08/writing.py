@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.labs import Answer, Facts
-from utils.labs.closed import closed
+from utils.labs.forbidden import closed
 from utils.labs.lab08.storing import SHUT, files, made, state
 from utils.training.checkpoint.kills import die, full_at_byte, killed_at_byte
 

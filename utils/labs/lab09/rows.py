@@ -9,7 +9,7 @@ import numpy as np
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import at_most, costs_of, criterion, not_judged
-from utils.labs.replayed import (
+from utils.labs.kernel_replay import (
     Replayed,
     close_to,
     farthest,

@@ -8,8 +8,8 @@ import numpy as np
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import at_most, criterion, first_of, not_judged
+from utils.labs.kernel_replay import Replayed, close_to, generator, nothing, replayed, right_values
 from utils.labs.lab09.rows import TILE, drawn
-from utils.labs.replayed import Replayed, close_to, generator, nothing, replayed, right_values
 
 SAYS = says("lab09")
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from utils.labs import Answer, Facts, Observer
-from utils.labs.closed import closed
+from utils.labs.forbidden import closed
 from utils.labs.kernels import recorded
 from utils.labs.plain import describe
 

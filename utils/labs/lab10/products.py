@@ -6,10 +6,10 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
+from utils.labs.kernel_replay import Replayed, generator, nothing, recognised, right_values
 from utils.labs.lab10 import timed
 from utils.labs.lab10.reading import over_least
 from utils.labs.lab10.timed import case_of, drawn, on_one_core, why
-from utils.labs.replayed import Replayed, generator, nothing, recognised, right_values
 
 SAYS = says("lab10")
 

@@ -9,8 +9,8 @@ import numpy as np
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
+from utils.labs.kernel_replay import Replayed, replayed
 from utils.labs.lab10.reading import moved, over_least, waited
-from utils.labs.replayed import Replayed, replayed
 
 SAYS = says("lab10")
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from utils.labs import Answer, Facts
-from utils.labs.closed import closed
+from utils.labs.forbidden import closed
 from utils.labs.lab11 import nested
 from utils.labs.lab11.entered import SHUT
 from utils.labs.plain import describe, number

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from utils.labs import Answer, Facts
-from utils.labs.closed import closed
+from utils.labs.forbidden import closed
 from utils.labs.plain import numbers
 from utils.labs.watch import Grown, Steps, compiles, counts
 from utils.xla.meter import Meter

@@ -8,8 +8,8 @@ from collections.abc import Set
 from itertools import islice
 from typing import Any
 
-from utils.labs import Answer, Facts, Observer, called, limit, plain
-from utils.labs.closed import closed
+from utils.labs import Answer, Facts, Observer, invoke, limit, plain
+from utils.labs.forbidden import closed
 from utils.labs.lab12 import draws
 from utils.labs.lab12.doors import doors
 from utils.labs.lab12.service import Front, Service
@@ -55,9 +55,9 @@ def observe_bench(bench: Answer, case: Facts) -> Facts:
         return results, [traps(Front(service), case["trap_length"]) for service in fresh]
 
     with closed("lab12.ex1", *_SHUT):
-        response, stopped = limit.within(run, called.SECONDS)
+        response, stopped = limit.within(run, invoke.SECONDS)
     if stopped:
-        raise RuntimeError(called.ENDLESS)
+        raise RuntimeError(invoke.ENDLESS)
     return {
         "bench": [
             {**_times(item), "log": " ".join(service.log)}
@@ -95,9 +95,9 @@ def observe_percentiles(percentile: Answer, case: Facts) -> Facts:
     fleets = [(draws.workers(fleet), fleet["p"]) for fleet in case["fleets"]]
     results = [
         plain.maybe_entries(item, "value", "low", "high", most=_MOST)
-        for item in called.responses("lab12.ex2", percentile, sets, _SHUT)
+        for item in invoke.responses("lab12.ex2", percentile, sets, _SHUT)
     ]
-    response = called.responses("lab12.ex2", merged, fleets, _SHUT)
+    response = invoke.responses("lab12.ex2", merged, fleets, _SHUT)
     return {"percentiles": results, "merged": [_maybe(entry) for entry in response]}
 
 
@@ -108,7 +108,7 @@ def observe_open_loops(answer: Answer, case: Facts) -> Facts:
     """The latencies of the open loop of each log, and both p99."""
     logs = [(draws.closed_log(log),) for log in case["logs"]]
     results: list[Facts | str] = []
-    for item in called.responses("lab12.ex3", answer, logs, _SHUT):
+    for item in invoke.responses("lab12.ex3", answer, logs, _SHUT):
         given = entries(item, "open_ms", "open_p99_ms", "closed_p99_ms")
         if isinstance(given, dict):
             both = {name: _maybe(given[f"{name}_ms"]) for name in ("open_p99", "closed_p99")}
@@ -124,7 +124,7 @@ def observe_fleets(answer: Answer, case: Facts) -> Facts:
     """The servers of each fleet, their p99, and the servers with one lost."""
     calls = [(draws.arrivals(fleet), dict(fleet["server"])) for fleet in case["fleets"]]
     names = ("servers", "p99_ms", "servers_after_loss")
-    response = called.responses("lab12.ex4", answer, calls, _SHUT)
+    response = invoke.responses("lab12.ex4", answer, calls, _SHUT)
     return {"response": [plain.maybe_entries(item, *names, most=_MOST) for item in response]}
 
 
@@ -152,7 +152,7 @@ def observe_reports(answer: Answer, case: Facts) -> Facts:
             asked = [(a, b, x) for (a, x), b in zip(calls, pairs, strict=True)]
             response, stopped = limit.within(lambda: [answer(*item) for item in asked], _REPORTS_S)
     if stopped:
-        raise RuntimeError(called.ENDLESS)
+        raise RuntimeError(invoke.ENDLESS)
     return {"response": [_report(item) for item in response], "logits": logits}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Set
 from itertools import islice
 from typing import Any
 
-from utils.labs import Answer, Facts, Observer, called, plain
+from utils.labs import Answer, Facts, Observer, invoke, plain
 from utils.labs.lab13.models import MODELS
 from utils.labs.plain import describe, entries, listed, number, numbers, text
 
@@ -20,7 +20,7 @@ FACTOR = 7
 
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[Any]:
     """What an answer returns at each call, without the course's own models."""
-    response = called.responses(f"lab13.{exercise}", answer, calls, ("utils.cost.tco",))
+    response = invoke.responses(f"lab13.{exercise}", answer, calls, ("utils.cost.tco",))
     return [listed(item, _MOST) for item in response]
 
 

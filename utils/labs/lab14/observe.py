@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Set
 from itertools import islice
 from typing import Any
 
-from utils.labs import Answer, Facts, Observer, called
+from utils.labs import Answer, Facts, Observer, invoke
 from utils.labs.plain import describe, number, text
 
 _MOST, _CHARS = 30, 60
@@ -24,7 +24,7 @@ class TooManyCalls(RuntimeError):
 
 
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]], *shut: str) -> list[Any]:
-    return called.responses(f"lab14.{exercise}", answer, calls, shut)
+    return invoke.responses(f"lab14.{exercise}", answer, calls, shut)
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.course.earlier import Earlier
-from utils.labs import Answer, Facts, Observer, apart, called, journal, training
+from utils.labs import Answer, Facts, Observer, apart, invoke, journal, training
 from utils.labs.guard import Originals
 from utils.labs.lab02.observe import Places, save_as_on_cuda, source_of
 from utils.labs.lab02.problems import other_weights
@@ -82,7 +82,7 @@ def observe_marks(answer: Answer, case: Facts) -> Facts:
 def observe_launches(answer: Answer, case: Facts) -> Facts:
     """The mistakes that were named in each plan, sorted; None where it is no collection."""
     calls = [(plan, case["facts"]) for plan in case["plans"]]
-    response = called.responses("lab15.ex3", answer, calls, ("utils.launch",))
+    response = invoke.responses("lab15.ex3", answer, calls, ("utils.launch",))
     kinds = (set, frozenset, list, tuple)
     results = [
         sorted({text(name) for name in islice(item, 40)}) if isinstance(item, kinds) else None

@@ -6,8 +6,8 @@ The course's own engine is closed while an answer runs.
 from collections.abc import Callable
 from typing import Any
 
-from utils.labs import Answer, Facts, Observer, called, limit, where
-from utils.labs.closed import closed
+from utils.labs import Answer, Facts, Observer, invoke, limit, where
+from utils.labs.forbidden import closed
 from utils.labs.lab16.branches import Branches, Odd
 from utils.labs.lab16.traffic import Traffic
 from utils.labs.plain import describe, entries, listed, maybe_entries, number, text
@@ -20,9 +20,9 @@ _MOST = 100
 def _within(exercise: str, call: Callable[[], Any]) -> Any:
     """What a call returns, with the course's engine closed to it, and not for ever."""
     with closed(f"lab16.{exercise}", *_SHUT):
-        response, stopped = limit.within(call, called.SECONDS)
+        response, stopped = limit.within(call, invoke.SECONDS)
     if stopped:
-        raise RuntimeError(called.ENDLESS)
+        raise RuntimeError(invoke.ENDLESS)
     return response
 
 
@@ -174,7 +174,7 @@ def observe_capacity(answer: Answer, case: Facts) -> Facts:
         ([tuple(request) for request in element["requests"]], element["replica"], element["level"])
         for element in case["services"]
     ]
-    response = called.responses("lab16.ex5", answer, calls, _SHUT)
+    response = invoke.responses("lab16.ex5", answer, calls, _SHUT)
     names = ("replicas", "goodput_per_s", "usd_per_million")
     return {"response": [maybe_entries(item, *names) for item in response]}
 
@@ -186,7 +186,7 @@ def observe_postmortems(answer: Answer, case: Facts) -> Facts:
     """What is said of each incident."""
     calls = [(element["metrics"], element["log"]) for element in case["incidents"]]
     texts = []
-    for item in called.responses("lab16.ex6", answer, calls, _SHUT):
+    for item in invoke.responses("lab16.ex6", answer, calls, _SHUT):
         given = entries(item, "cause", "since")
         if isinstance(given, dict):
             given = {"cause": text(given["cause"]), "since": number(given["since"])}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from utils.labs import Answer, Facts, Observer, called
+from utils.labs import Answer, Facts, Observer, invoke
 from utils.labs.plain import describe, entries, maybe, number, text
 
 _MOST = 20
@@ -64,7 +64,7 @@ def observe_pending(answer: Answer, case: Facts) -> Facts:
 
 def _responses(exercise: str, answer: Answer, case: Facts, *inputs: str) -> list[Any]:
     calls = [tuple(incident[name] for name in inputs) for incident in case["incidents"]]
-    return called.responses(f"lab17.{exercise}", answer, calls, ())
+    return invoke.responses(f"lab17.{exercise}", answer, calls, ())
 
 
 OBSERVERS = {

@@ -8,9 +8,9 @@ import numpy as np
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for
+from utils.labs.kernel_replay import farthest, generator, replayed
 from utils.labs.lab09.rows import drawn
 from utils.labs.lab09.rules import RULES
-from utils.labs.replayed import farthest, generator, replayed
 
 SAYS = says("lab09")
 

@@ -6,8 +6,8 @@ from typing import Any
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for
-from utils.labs.lab07.annotated import FLOAT32
-from utils.labs.recorded import message_of
+from utils.labs.lab07.sharding import FLOAT32
+from utils.labs.wrong_answers import message_of
 
 SAYS = says("lab07")
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import MOST_ROWS, at_most, criterion, part, row
-from utils.labs.packed import unpacked
+from utils.labs.packing import unpacked
 
 MOST_BYTES = 2**28
 """That a program may keep in HBM, or that an operand may read: a record that somebody made up must

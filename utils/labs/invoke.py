@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from utils.labs import Answer, limit
-from utils.labs.closed import closed
+from utils.labs.forbidden import closed
 
 SECONDS = 4.0
 """A thousand times what these formulas take, with what an answer may import."""

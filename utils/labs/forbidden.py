@@ -14,7 +14,7 @@ from functools import cached_property
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from utils.labs import noticed
+from utils.labs import audit_hook
 
 trusted: ContextVar[bool] = ContextVar("trusted", default=False)
 """Whether the course's own record of an answer runs. Nothing is closed to it, because in another
@@ -48,7 +48,7 @@ def closed(exercise_id: str, *names: str) -> Iterator[None]:
     there = [n for n in names if not (in_sandbox and n.startswith("utils.labs.") and _absent(n))]
     functions = {id(f): f for name in there for f in _functions_of(name)}.values()
     before = [(function, function.__code__) for function in functions]
-    noticed.compare(functions)
+    audit_hook.compare(functions)
     try:
         for function, code in before:
             function.__code__ = _refusal(function.__name__, place, code)
@@ -56,7 +56,7 @@ def closed(exercise_id: str, *names: str) -> Iterator[None]:
     finally:
         for function, code in reversed(before):
             function.__code__ = code
-        noticed.compare(functions)  # copies that were made meanwhile
+        audit_hook.compare(functions)  # copies that were made meanwhile
 
 
 def _functions_of(name: str) -> tuple[FunctionType, ...]:

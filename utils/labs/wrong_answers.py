@@ -19,7 +19,7 @@ from typing import Any
 from utils.course import catalog
 from utils.course.misconceptions import WrongAnswer, wrong_answers
 from utils.labs import Answer, Facts, observe_case, observer, split_id
-from utils.labs.closed import trusted
+from utils.labs.forbidden import trusted
 from utils.labs.values import Ways
 
 _KNOWN_BY = ("the check stopped", "belongs to the course")
