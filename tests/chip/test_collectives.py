@@ -18,10 +18,10 @@ from utils.chip.collectives import (
     crossover_bytes,
     fabric,
     lines,
-    overlapped,
+    overlap,
     seconds,
-    spread,
     terms,
+    tier_sizes,
 )
 from utils.chip.collectives.algorithms import WIRINGS, rounds
 from utils.chip.collectives.moving import Wire, all_reduce, tree_all_reduce
@@ -303,11 +303,11 @@ def test_up_to_the_crossover_a_message_takes_more_than_twice_its_bandwidth_time(
 
 @given(compute=st.floats(0, 1e3), communicate=st.floats(0, 1e3), share=st.floats(0, 1))
 def test_overlap_hides_what_it_can(compute, communicate, share):
-    result = overlapped(compute, communicate, share)
+    result = overlap(compute, communicate, share)
     assert max(compute, communicate) <= result * (1 + 1e-12)
     assert result <= compute + communicate
-    assert overlapped(compute, communicate, 0) == compute + communicate
-    assert overlapped(compute, communicate, 1) == pytest.approx(max(compute, communicate))
+    assert overlap(compute, communicate, 0) == compute + communicate
+    assert overlap(compute, communicate, 1) == pytest.approx(max(compute, communicate))
 
 
 # Fabrics and arrays.
@@ -334,11 +334,11 @@ def test_efa_of_a_rank_is_what_aws_says():
 
 def test_a_group_is_spread_over_tiers():
     ultra = fabric("trn2-ultraserver", nodes=8)
-    assert spread(ultra, 4) == (4, 1, 1, 1)
-    assert spread(ultra, 64) == (4, 16, 1, 1)
-    assert spread(ultra, 8, stride=256) == (1, 1, 1, 8)
-    assert spread(ultra, 32, stride=64) == (1, 1, 4, 8)
-    assert spread(ultra, 2048) == (4, 16, 4, 8)
+    assert tier_sizes(ultra, 4) == (4, 1, 1, 1)
+    assert tier_sizes(ultra, 64) == (4, 16, 1, 1)
+    assert tier_sizes(ultra, 8, stride=256) == (1, 1, 1, 8)
+    assert tier_sizes(ultra, 32, stride=64) == (1, 1, 4, 8)
+    assert tier_sizes(ultra, 2048) == (4, 16, 4, 8)
     for ranks, stride, says in (
         (6, 1, "uneven"),
         (4096, 1, "2048"),
@@ -346,7 +346,7 @@ def test_a_group_is_spread_over_tiers():
         (4, 3, "uneven"),
     ):
         with pytest.raises(ValueError, match=says):
-            spread(ultra, ranks, stride)
+            tier_sizes(ultra, ranks, stride)
 
 
 def test_part_of_a_torus_has_part_of_the_links():
@@ -408,7 +408,7 @@ def test_all_nodes_of_a_large_cluster_still_take_a_logarithm():
         (lambda: Tier("x", 0, 0, 1), "1 or more"),
         (lambda: Tier("x", 4, 0, 1, "torus", (2, 3)), "do not make 4"),
         (lambda: Tier("x", 4, 0, 0), "above 0"),
-        (lambda: overlapped(1, 1, 2), "0 to 1"),
+        (lambda: overlap(1, 1, 2), "0 to 1"),
         (lambda: lines("permute", Tier("x", 16, 0, 1, "torus", (4, 4)), 3), "divisors"),
     ],
 )

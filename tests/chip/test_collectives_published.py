@@ -6,7 +6,7 @@ import statistics
 import pytest
 
 from utils.chip.collectives import KINDS, fabric, lines, published, seconds
-from utils.chip.collectives.published import compared, error, quality, series
+from utils.chip.collectives.published import compare, error, quality, series
 from utils.facts import claim, figure
 from utils.facts.records import content
 
@@ -52,7 +52,7 @@ def test_large_messages_on_trainium_take_about_as_long_as_the_model_says():
     """One number is taken from Trainium1, the rate inside a chip; none from Trainium2."""
     large = [
         item
-        for item in compared()
+        for item in compare()
         if item.series.name.startswith("trn") and item.size_bytes >= 2**25
     ]
     assert not any(item.series.calibrates for item in large)
@@ -69,7 +69,7 @@ def test_small_messages_take_what_the_software_takes_to_start():
     """The model does not know it: it is off by a factor of hundreds, and right once it is added."""
     small = [
         item
-        for item in compared()
+        for item in compare()
         if item.series.name.startswith("trn2-chip") and item.size_bytes <= 2**22
     ]
     assert quality(item.ratio for item in small).worst > 100
@@ -82,13 +82,13 @@ def test_what_calibrates_the_model_is_named_and_not_compared():
     rate = figure("trainium1.collectives.chip_rate").to("B/s")
     assert size / measured == pytest.approx(rate, rel=1e-3)
     assert chip.kind == "all-reduce" and chip.ranks == 2, "their bus bandwidth is size over time"
-    assert not any(item.series.calibrates for item in compared())
+    assert not any(item.series.calibrates for item in compare())
 
 
 def test_the_model_is_near_what_gpus_on_efa_do():
     large = [
         item.ratio
-        for item in compared()
+        for item in compare()
         if item.series.name.startswith("p5-") and item.size_bytes >= 2**30
     ]
     result = quality(large)
@@ -117,14 +117,14 @@ def test_the_order_of_sizes_and_of_fabrics_is_that_of_the_measurements():
 
 def test_the_start_of_the_software_is_left_out_of_the_comparison():
     (chip,) = (item for item in EVERY if item.name == "trn1-chip-all-reduce")
-    first, *others = compared([chip])
+    first, *others = compare([chip])
     assert first.started_s is None
     start = first.measured_s - first.modelled_s
     assert [other.started_s - other.modelled_s for other in others] == pytest.approx(
         [start] * len(others)
     )
     (large,) = (item for item in EVERY if item.name == "p5-two-nodes-all-reduce")
-    assert all(item.started_s == item.modelled_s for item in compared([large]))
+    assert all(item.started_s == item.modelled_s for item in compare([large]))
 
 
 def test_the_quality_is_that_of_the_ratios():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from utils.chip.sparsity import kept_share, prune, relative_error
+from utils.chip.sparsity import density, prune, relative_error
 
 ROWS = arrays.arrays(np.float64, (3, 8), elements=st.floats(-9, 9, width=16))
 
@@ -40,7 +40,7 @@ def test_of_equals_the_first_are_kept() -> None:
 def test_groups_lie_along_the_rows() -> None:
     w = np.random.default_rng(0).standard_normal((32, 48)).astype(np.float32)
     pruned = prune(w)
-    assert pruned.shape == w.shape and pruned.dtype == w.dtype and kept_share(pruned) == 0.25
+    assert pruned.shape == w.shape and pruned.dtype == w.dtype and density(pruned) == 0.25
     assert (np.count_nonzero(pruned.reshape(32, 3, 16), axis=-1) == 4).all()
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from utils.chip.collectives.algorithms import degree
-from utils.chip.topology import Topology, all_reduce_seconds, ring, switched, torus
+from utils.chip.topology import Topology, all_reduce_seconds, ring, switch, torus
 
 SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=3)
 RATE = st.floats(1e6, 1e12)
@@ -27,7 +27,7 @@ def test_a_torus_is_as_wide_as_the_periodic_grid_of_networkx(sizes):
 
 
 def test_through_a_switch_it_is_two_links_to_any_other():
-    assert [switched(chips).diameter for chips in (1, 2, 144)] == [0, 2, 2]
+    assert [switch(chips).diameter for chips in (1, 2, 144)] == [0, 2, 2]
 
 
 def simulated(size: float, topology: Topology, rate: float, latency: float) -> float:
@@ -99,7 +99,7 @@ def test_formulas_of_ring_and_switch(chips, size, rate, latency):
     result = all_reduce_seconds(size, ring(chips), rate, latency)
     assert result == pytest.approx(2 * (chips - 1) * (latency + share))
     assert result == all_reduce_seconds(size, torus(chips), rate, latency)
-    result = all_reduce_seconds(size, switched(chips), rate, latency)
+    result = all_reduce_seconds(size, switch(chips), rate, latency)
     assert result == pytest.approx(2 * (latency + (chips - 1) * share))
 
 
@@ -118,7 +118,7 @@ def test_nothing_is_faster_than_the_links_allow(sizes, size, rate, latency):
 
 
 def test_one_chip_has_nothing_to_do():
-    for topology in (ring(1), switched(1), torus(1, 1)):
+    for topology in (ring(1), switch(1), torus(1, 1)):
         assert all_reduce_seconds(1e9, topology, 1e9, 1) == 0
 
 
@@ -138,7 +138,7 @@ def test_axes_may_have_rates_of_their_own():
         (lambda: torus(4, 0), "1 or more"),
         (lambda: torus(4.0), "whole"),
         (lambda: ring(0), "found 0"),
-        (lambda: switched(0), "found 0"),
+        (lambda: switch(0), "found 0"),
         (lambda: all_reduce_seconds(-1, ring(2), 1, 0), "found -1"),
         (lambda: all_reduce_seconds(1, ring(2), 0, 0), "above 0"),
         (lambda: all_reduce_seconds(1, ring(2), (1.0, 2.0), 0), "torus"),

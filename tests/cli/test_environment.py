@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from utils.cli import builds
-from utils.cli.commands.lock import constrained
+from utils.cli.commands.lock import constrain
 from utils.cli.home import LOCKS
 from utils.xla import env
 
@@ -89,7 +89,7 @@ def test_the_learner_lock_is_part_of_the_other():
 
 def test_slim_leaves_out_the_gpu_libraries_and_nothing_else():
     names = set(locked("learner"))
-    gone = builds.left_out("slim", names)
+    gone = builds.omitted_by("slim", names)
     assert len(gone) == 13
     assert {name for name in gone if not name.startswith("nvidia-")} == {"triton"}
     assert set(builds.KEPT) == {n for n in names if n.startswith("nvidia-")} - gone
@@ -109,6 +109,6 @@ def test_the_report_of_the_notebooks_asks_for_the_locked_pair():
 def test_lock_keeps_every_version_but_the_freed():
     project = (ROOT / "pyproject.toml").read_text()
     lock = (ROOT / LOCKS["everything"]).read_text()
-    pins = tomllib.loads(constrained(project, lock, ["numpy"]))["tool"]["uv"]
+    pins = tomllib.loads(constrain(project, lock, ["numpy"]))["tool"]["uv"]
     names = {Requirement(pin).name for pin in pins["constraint-dependencies"]}
     assert names == set(locked("everything")) - {"numpy"}

@@ -199,17 +199,17 @@ def test_a_progress_file_of_a_learner_is_read_with_the_same_care(tmp_path: Path)
     path = tmp_path / ".progress.json"
     entry = {"points": 1e9, "attempts": 1}
     path.write_text(json.dumps({"format": 1, "exercises": {"lab03.ex1": entry, "<b>": entry}}))
-    document, written = pages.recorded(tmp_path)
+    document, written = pages.read_progress(tmp_path)
     row = pages.lab_row(LAB, document, tmp_path, tmp_path / "none")
     assert row["won"] == LAB.exercises[0].points and written > 0
     assert (row["saved"], row["handed"], row["since"]) == ("", "", False)
     real = path.rename(tmp_path / "real")
     path.symlink_to(real)
-    assert pages.recorded(tmp_path) == ({**document, "exercises": {}}, 0.0)
+    assert pages.read_progress(tmp_path) == ({**document, "exercises": {}}, 0.0)
     for text in ("{", "[]", '{"format": 1, "exercises": {"lab03.ex1": {"points": "many"}}}'):
         path.unlink()
         path.write_text(text)
-        assert pages.recorded(tmp_path)[0]["exercises"] == {}
+        assert pages.read_progress(tmp_path)[0]["exercises"] == {}
 
 
 # ---- limits

@@ -52,7 +52,7 @@ def test_links_lead_somewhere_and_nothing_comes_from_elsewhere(
     pages: dict[Path, reading.Page],
 ) -> None:
     assert sum(len(page.links) for page in pages.values()) > 1000
-    assert reading.broken(pages) == []
+    assert reading.broken_links(pages) == []
     assert [page.foreign for page in pages.values() if page.foreign] == []
 
 
@@ -66,7 +66,7 @@ def test_a_link_to_nowhere_is_named(tmp_path: Path) -> None:
         '<img src="https://example.org/x.png">'
     )
     pages = reading.read(tmp_path)
-    assert reading.broken(pages) == ["a.html: b.html#", "a.html: a.html#there"]
+    assert reading.broken_links(pages) == ["a.html: b.html#", "a.html: a.html#there"]
     assert [page.foreign for page in pages.values()] == [("https://example.org/x.png",)]
 
 

@@ -39,9 +39,9 @@ def test_the_same_input_gives_the_same_bytes():
 
 
 def test_what_torch_asks_is_read_as_the_linker_would():
-    asked = standins.undefined(SITE / "torch" / "lib" / "libtorch_cuda.so")
+    asked = standins.undefined_symbols(SITE / "torch" / "lib" / "libtorch_cuda.so")
     assert {"cublasSgemm_v2", "cublasCreate_v2", "cudnnCreate", "ncclCommInitRank"} <= asked
-    own = standins.undefined(SITE / "torch" / "lib" / "libtorch_global_deps.so")
+    own = standins.undefined_symbols(SITE / "torch" / "lib" / "libtorch_global_deps.so")
     assert not [name for name in own if standins.ASKED.match(name)]
 
 
@@ -75,7 +75,7 @@ def test_the_nine_libraries_are_all_that_torch_lacks(slim_site):
     asked = {
         name
         for reader in standins.READERS
-        for name in standins.undefined(SITE / "torch" / "lib" / reader)
+        for name in standins.undefined_symbols(SITE / "torch" / "lib" / reader)
         if standins.ASKED.match(name)
     }
     holder = ctypes.CDLL(str(slim_site / standins.HOLDER), mode=ctypes.RTLD_LOCAL)

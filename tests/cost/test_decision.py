@@ -24,13 +24,13 @@ from utils.cost.decision import (
     Answers,
     Decision,
     Saving,
+    adjust,
     decide,
-    judged,
 )
 from utils.cost.decision.effort import pilot_weeks, port_effort, port_weeks
 from utils.cost.decision.evidence import evidence
-from utils.cost.decision.findings import DYNAMIC, NOTHING, OWN, PACKAGED, corrected, seen
-from utils.cost.decision.flips import MONEY, decided
+from utils.cost.decision.findings import DYNAMIC, NOTHING, OWN, PACKAGED, correct_answers, summarise
+from utils.cost.decision.flips import MONEY, verdict_for
 from utils.cost.decision.questions import SHAPES, UNSURE, offers
 from utils.cost.decision.rules import KINDS, ROWS, Case, Limit, outcome
 from utils.cost.decision.verdict import CONFIDENCES, WORK
@@ -172,7 +172,7 @@ def test_a_row_that_reads_a_judgement_names_one() -> None:
 
 
 def test_every_condition_reads_values_that_a_case_has() -> None:
-    case = Case(PLAIN, GOOD, judged())
+    case = Case(PLAIN, GOOD, adjust())
     for row in ROWS:
         for name, wanted in row.when.items():
             case.value_of(name)
@@ -198,7 +198,7 @@ def test_any_valid_answers_give_reasons_and_all_flips_and_only_true_ones(
     assert result.verdict in repr(result).lower() and "risk" in result._repr_markdown_()
 
     def verdict(saving: Saving | None = saving, **changed: Any) -> str:
-        return decided(given.changed(**changed), saving, NOTHING, judged())
+        return verdict_for(given.changed(**changed), saving, NOTHING, adjust())
 
     for flip in result.flips:
         if flip.field == MONEY:
@@ -229,7 +229,7 @@ def test_more_custom_cuda_or_shapes_known_later_never_help_trainium(
     field: str, given: Answers, saving: Saving | None
 ) -> None:
     verdicts = [
-        decided(given.changed(**{field: value}), saving, NOTHING, judged())
+        verdict_for(given.changed(**{field: value}), saving, NOTHING, adjust())
         for value in QUESTIONS[field].allowed
     ]
     assert all(no_better(after, before) for before, after in pairwise(verdicts))
@@ -240,7 +240,7 @@ def test_more_custom_cuda_or_shapes_known_later_never_help_trainium(
     answers(), st.none() | savings(), st.sampled_from([r for r in ROWS if "trainium" in r.closes])
 )
 def test_a_veto_more_never_turns_a_no_into_a_yes(given: Answers, saving: Any, veto: Any) -> None:
-    case = Case(given, saving, judged())
+    case = Case(given, saving, adjust())
     before = outcome(case).verdict
     assert no_better(outcome(case, (structs.replace(veto, when={}), *ROWS)).verdict, before)
 
@@ -253,8 +253,8 @@ def test_a_larger_and_surer_saving_never_turns_trainium_away(
     assume(saving.high + by <= 1)
     more = saving.moved(by)
     assert more.probability >= saving.probability - 0.02
-    before = decided(given, saving, NOTHING, judged())
-    after = decided(given, more, NOTHING, judged())
+    before = verdict_for(given, saving, NOTHING, adjust())
+    after = verdict_for(given, more, NOTHING, adjust())
     assert before == after or (before, after) in {
         ("gpu", "either"),
         ("gpu", "trainium"),
@@ -268,9 +268,9 @@ def test_preferences_never_make_up_for_money_that_is_clearly_against(
     given: Answers, saving: Saving
 ) -> None:
     dear = Saving(-0.6, -0.3, -0.1, 0.01, -1e6)
-    assert decided(given, dear, NOTHING, judged()) in ("gpu", "neither")
+    assert verdict_for(given, dear, NOTHING, adjust()) in ("gpu", "neither")
     assume(saving.middle < JUDGEMENTS["least_saving"].number)
-    assert decided(given, saving, NOTHING, judged()) != "trainium"
+    assert verdict_for(given, saving, NOTHING, adjust()) != "trainium"
 
 
 @settings(max_examples=100, deadline=None)
@@ -280,8 +280,8 @@ def test_a_higher_probability_alone_never_moves_from_trainium_to_gpu(
 ) -> None:
     saving = Saving(-0.1, 0.2, 0.3, probability * 0.9 + 0.05, 1e5)
     surer = replace(saving, probability=min(0.95, saving.probability + more))
-    before = decided(given, saving, NOTHING, judged())
-    assert not (before == "trainium" and decided(given, surer, NOTHING, judged()) != "trainium")
+    before = verdict_for(given, saving, NOTHING, adjust())
+    assert not (before == "trainium" and verdict_for(given, surer, NOTHING, adjust()) != "trainium")
 
 
 # The audit.
@@ -478,13 +478,13 @@ def test_names_that_lack_or_are_unknown_and_answers_that_contradict_each_other()
 
 def test_judgements_can_be_changed_within_what_is_allowed() -> None:
     assert decide(PLAIN, comparison=GOOD).verdict == "trainium"
-    assert decide(PLAIN, comparison=GOOD, judgements=judged(least_saving=0.3)).verdict == "either"
+    assert decide(PLAIN, comparison=GOOD, judgements=adjust(least_saving=0.3)).verdict == "either"
     with pytest.raises(ValueError, match="taste: no such judgement; allowed are clear_prob"):
-        judged(taste=1)
+        adjust(taste=1)
     with pytest.raises(ValueError, match="least_saving: 2 is not allowed; allowed is 0 to 1"):
-        judged(least_saving=2)
+        adjust(least_saving=2)
     with pytest.raises(ValueError, match="leaning_probability"):
-        judged(leaning_probability=0.95)
+        adjust(leaning_probability=0.95)
 
 
 def test_every_judgement_matters_to_some_case() -> None:
@@ -502,17 +502,17 @@ def test_every_judgement_matters_to_some_case() -> None:
     def texts(values: Any) -> list[Any]:
         results = []
         for item, saving in cases:
-            for tree in (NOTHING, seen(kernels, values), seen(shaped, values)):
-                case = Case(corrected(item, tree), saving, values, tree)
+            for tree in (NOTHING, summarise(kernels, values), summarise(shaped, values)):
+                case = Case(correct_answers(item, tree), saving, values, tree)
                 results.append((case.answers, case.weeks, case.price, outcome(case).rows))
                 results.append(outcome(case).verdict)
         return results
 
-    usual = texts(judged())
+    usual = texts(adjust())
     for name, row in JUDGEMENTS.items():
         changed = {"clear_probability": 0.99, "leaning_probability": 0.5}.get(name)
         ends = [changed] if changed else [row.low, row.high]
-        assert any(texts(judged(**{name: end})) != usual for end in ends), name
+        assert any(texts(adjust(**{name: end})) != usual for end in ends), name
 
 
 # The questionnaire and what is shown.
@@ -536,7 +536,7 @@ def test_missing_names_what_could_change_the_verdict_and_nothing_else() -> None:
 
 
 def test_a_port_is_longer_with_more_to_do_and_shorter_with_more_hands() -> None:
-    values = judged()
+    values = adjust()
     plain = port_effort(PLAIN, values)
     assert plain < port_effort(PLAIN.changed(kernels="known replacements"), values)
     assert plain < port_effort(PLAIN.changed(experience="none"), values)

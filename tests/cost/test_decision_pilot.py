@@ -11,7 +11,7 @@ from utils.cost.decision import Results, Saving, Throughput, checklist, decide, 
 from utils.cost.decision.effort import pilot_weeks
 from utils.cost.decision.pilot import DONE, FAILED, OPEN, WARNED
 from utils.cost.decision.plan import LISTS
-from utils.cost.tco.comparison import warned
+from utils.cost.tco.comparison import warnings
 from utils.cost.tco.scenario import scenarios
 from utils.course.catalog import exercise
 
@@ -121,7 +121,7 @@ def test_warnings_about_a_comparison_fail_their_checks_and_the_rest_is_done() ->
 def test_every_warning_of_the_cost_model_has_a_check() -> None:
     for scenario in scenarios().values():
         a, b = list(scenario.options)[:2]
-        pilot_of(YES, Results(warnings=warned(scenario, a, b)))
+        pilot_of(YES, Results(warnings=warnings(scenario, a, b)))
     assert set(WARNED.values()) <= {item.key for item in checklist("benchmark")}
 
 

@@ -281,7 +281,7 @@ def test_a_job_on_100_000_chips_takes_few_evaluations() -> None:
 
 def test_the_table_names_the_best_and_why_others_lose() -> None:
     result = plans(architecture("llama-3.1-70b"), cluster("trn2-ultraserver", 64), 8192, 2**23)
-    rows = planner.ranked(result, 30)
+    rows = planner.ranking(result, 30)
     assert rows[0][-1].startswith("best: ")
     assert len({row[:2] for row in rows}) == len(rows)
     assert all("slower; " in row[-1] or "does not fit" in row[-1] for row in rows[1:])
@@ -424,7 +424,7 @@ def test_degrees_and_schedules_that_are_asked_for_are_looked_at() -> None:
     for place in range(0, len(result), 397):
         (alone,) = plans(MIXTRAL, joined, LENGTH, TOKENS, [result[place].layout])
         assert alone == result[place]
-    rows = planner.ranked(result, 40)
+    rows = planner.ranking(result, 40)
     assert any("experts 8" in row[0] for row in rows)
     assert len({row[:2] for row in rows}) == len(rows)
 
@@ -496,7 +496,7 @@ def test_published_runs_are_within_the_error_that_is_stated() -> None:
     """Ten papers, half of them kept back by a seed; the page states these figures."""
     runs = published_runs()
     assert len(runs) == 267 and len({item.name for item in runs}) == 267
-    assert sum(row["rows"] for row in planner.not_planned()) == 41
+    assert sum(row["rows"] for row in planner.omissions()) == 41
     held_out = np.array([item.error for item in runs if item.held_out])
     low, high = planner.interval()
     inside = [low < 1 / (1 + error) < high for error in held_out]

@@ -15,7 +15,7 @@ from tests.cost.test_tco_independent import random_job, random_service
 from utils import facts
 from utils.cost import tco
 from utils.cost.decision import judgements
-from utils.cost.tco.inputs import parsed
+from utils.cost.tco.inputs import parse
 from utils.cost.tco.scenario import read
 from utils.facts.records import content
 
@@ -283,18 +283,18 @@ def test_prices_of_what_is_not_there_are_refused() -> None:
         assert "give your offer as an input" in str(caught.value)
     assert unpriced
     with refused("figure = 'trn1.32xlarge.price'"):
-        tco.quoted("trn1.32xlarge.price")
+        tco.quote("trn1.32xlarge.price")
 
 
 def test_published_rows_span_the_range_and_name_the_chip() -> None:
     low, high = "training.trn1.gpt3_46b_mfu", "training.trn1.gpt3_175b_mfu"
     middle = "training.trn1.gpt3_23b_mfu"
-    result = tco.quoted(middle, rows={"Trainium1": [low, middle, high]})
+    result = tco.quote(middle, rows={"Trainium1": [low, middle, high]})
     assert (result.low, result.value, result.high, result.chip) == (
         0.277, 0.2965, 0.3314, "Trainium1")  # fmt: skip
     assert result.at(0.3, tco.FIELDS["mfu"]).chip == "", "what somebody typed was measured nowhere"
     with refused(f"rows = rows without the figure itself: allowed is {middle} among them"):
-        tco.quoted(middle, rows={"Trainium1": [low, high]})
+        tco.quote(middle, rows={"Trainium1": [low, high]})
     for name in ("lora-13b", "pretrain-70b"):
         for option, chip in (("trainium", "Trainium1"), ("gpu", "H100")):
             mfu = tco.scenario(name).inputs_of(option)["mfu"]
@@ -330,7 +330,7 @@ def test_other_servers_bring_price_peak_and_step_of_billing() -> None:
         base.with_instance("trainium", "trn2.48xlarge", "on_demand")
     with refused("Its throughput was measured on this instance alone"):
         tco.scenario("chat-service").with_instance("gpu", "p5.48xlarge", "on_demand")
-    warned = tco.warned(other, "trainium", "gpu")
+    warned = tco.warnings(other, "trainium", "gpu")
     assert [item.text for item in warned if item.kind == "generation"] == [
         "the speed of trainium was measured on Trainium1, and the price is that of Trainium2",
         "the speed of gpu was measured on H100, and the price is that of B200"]  # fmt: skip
@@ -367,10 +367,10 @@ def test_a_late_week_costs_reserved_servers_and_the_team() -> None:
 
 def test_a_quoted_figure_keeps_its_standing() -> None:
     key = next(k for k, f in facts.figures().items() if ".price.on_demand" in k and f.value)
-    figure, result = facts.figure(key), tco.quoted(key, spread=0.1)
+    figure, result = facts.figure(key), tco.quote(key, spread=0.1)
     assert (result.source, result.status, result.date) == (key, figure.status, figure.date)
     assert (result.low, result.high) == pytest.approx((figure.number * 0.9, figure.number * 1.1))
-    assert parsed({"figure": key, "spread": 0.1}, "a.price") == result
+    assert parse({"figure": key, "spread": 0.1}, "a.price") == result
     assert tco.price_of(key.split(".price.")[0], "on_demand", 0.1) == result
 
 
@@ -396,7 +396,7 @@ def test_a_changed_value_has_no_source() -> None:
     after = changed.inputs["gpu.price"]
     assert (after.status, after.source, after.date) == ("assumption", "", None)
     assert f"{before.value:g}, {before.status}" in after.note
-    result = tco.warned(changed, "trainium", "gpu")
+    result = tco.warnings(changed, "trainium", "gpu")
     assert ("gpu.price",) in [item.paths for item in result if item.kind == "price"]
 
 
@@ -451,7 +451,7 @@ def test_a_link_of_nothing_is_the_first_scenario_and_bad_ones_are_refused() -> N
 
 
 def kinds(scenario: tco.Scenario, today: datetime.date = TODAY) -> list[str]:
-    return [item.kind for item in tco.warned(scenario, "a", "b", today)]
+    return [item.kind for item in tco.warnings(scenario, "a", "b", today)]
 
 
 def in_context(**changes: str) -> tco.Scenario:
@@ -477,7 +477,7 @@ def test_equal_dated_measured_options_raise_no_warning() -> None:
     ],
 )
 def test_another_context_is_warned_of(kind, changes) -> None:
-    (result,) = tco.warned(in_context(**changes), "a", "b", TODAY)
+    (result,) = tco.warnings(in_context(**changes), "a", "b", TODAY)
     assert result.kind == kind
     assert "b" in result.text and str(result).startswith(f"{kind}: ")
     if changes.get("quality") != "":
@@ -503,19 +503,19 @@ def priced(**more) -> dict:
     ],
 )
 def test_an_input_that_misleads_is_warned_of(kind, a, path) -> None:
-    (result,) = tco.warned(toy(a=a), "a", "b", TODAY)
+    (result,) = tco.warnings(toy(a=a), "a", "b", TODAY)
     assert result.kind == kind and path in result.paths
 
 
 def test_a_throughput_that_a_vendor_claims_is_not_called_measured() -> None:
     claimed = given("units_per_second", 1.0, status="vendor-claim", source="s", date=TODAY)
-    texts = [w.text for w in tco.warned(toy(a={"units_per_second": claimed}), "a", "b", TODAY)]
+    texts = [w.text for w in tco.warnings(toy(a={"units_per_second": claimed}), "a", "b", TODAY)]
     assert "the throughput of a was claimed by others, on other work" in texts
 
 
 def test_an_old_price_is_warned_of_for_each_option() -> None:
     late = TODAY + datetime.timedelta(days=facts.LIMITS["price"] + 1)
-    result = tco.warned(toy(), "a", "b", late)
+    result = tco.warnings(toy(), "a", "b", late)
     assert [item.kind for item in result] == ["old price", "old price"]
     assert [item.paths for item in result] == [("a.price",), ("b.price",)]
     assert f"{facts.LIMITS['price'] + 1} days ago" in result[0].text
@@ -523,7 +523,7 @@ def test_an_old_price_is_warned_of_for_each_option() -> None:
 
 
 def test_work_that_differs_is_warned_of() -> None:
-    result = tco.warned(toy(a={"work": 3600.0}, b={"work": 1800.0}), "a", "b", TODAY)
+    result = tco.warnings(toy(a={"work": 3600.0}, b={"work": 1800.0}), "a", "b", TODAY)
     assert [item.kind for item in result] == ["work"]
     assert result[0].paths == ("a.work", "b.work")
     assert "3600 for a and 1800 for b" in result[0].text
@@ -565,7 +565,7 @@ def test_owned_machines_cost_their_parts() -> None:
         "energy_price": 0.1, "upkeep": 0.05, "carbon_kg_per_kwh": 0.4, "residual": 0.5,
         "interest": 0.08, "space": 146.1, "staff": 8766.0,
     }  # fmt: skip
-    result = tco.owned(**good)
+    result = tco.owning_cost(**good)
     assert result.capital_per_hour == pytest.approx(10.0)
     assert result.upkeep_per_hour == pytest.approx(5.0)
     assert (result.energy_per_hour, result.kwh_per_hour) == pytest.approx((1.25, 12.5))
@@ -577,9 +577,9 @@ def test_owned_machines_cost_their_parts() -> None:
     for name in good:
         for bad in (-1.0, math.nan, math.inf):
             with refused(f"{name} = {bad:g}: allowed is"):
-                tco.owned(**good | {name: bad})
+                tco.owning_cost(**good | {name: bad})
         with refused(f"{name} = '1': allowed is"):
-            tco.owned(**good | {name: "1"})
+            tco.owning_cost(**good | {name: "1"})
     for name, bad in (("pue", 0.9), ("residual", 1.1), ("years", 0.0)):
         with refused(f"{name} = {bad:g}"):
-            tco.owned(**good | {name: bad})
+            tco.owning_cost(**good | {name: bad})

@@ -41,7 +41,7 @@ def started_kernel(variables: dict[str, str]) -> Iterator[Kernel]:
     """A kernel of this Python in the course's folder, with these environment variables too."""
     from jupyter_client.manager import start_new_kernel
 
-    with kernel_environment(server=kernel_server.given()) as environment:
+    with kernel_environment(server=kernel_server.socket_path()) as environment:
         command = ["python3"]
         manager, client = start_new_kernel(
             kernel_name=command[0], env=environment | variables, cwd=str(ROOT)

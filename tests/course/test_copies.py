@@ -309,7 +309,7 @@ def test_a_copy_that_is_saved_meanwhile_is_merged_once_more(
 
     copies._rename(root, LESSON, "notebooks/01_new.ipynb")
     monkeypatch.setattr(os, "fsync", save_meanwhile)
-    copies._bring_up(root, LAB, copies.published(root, LAB) or b"")
+    copies._bring_up(root, LAB, copies.read_release(root, LAB) or b"")
     assert "last word" in path.read_text() and "new check" in path.read_text()
 
 
@@ -375,7 +375,7 @@ def test_old_working_copies_are_taken_over_and_the_course_can_be_pulled(
     monkeypatch.setattr(update, "ROOT", clone)
     start.bring_up_copies(clone)
     assert "Your own copies of lessons and labs are in work/" in capsys.readouterr().out
-    assert copies.changed(clone) == []
+    assert copies.changed_files(clone) == []
     assert texts(merge.read(state(clone)[LAB])) == ["answer 42", "answer 43", "check"]
     assert update.main([]) == 0
     assert "The course's folder is up to date" in capsys.readouterr().out
@@ -397,7 +397,7 @@ def test_a_kill_while_old_copies_are_taken_over_loses_nothing(clone: Path) -> No
         if not killed(lambda copy=copy: copies.take_over(copy), at):
             break
         copies.sync(copy)
-        assert state(copy) == state(whole) and copies.changed(copy) == []
+        assert state(copy) == state(whole) and copies.changed_files(copy) == []
 
 
 def test_who_works_on_the_course_is_not_robbed(

@@ -204,7 +204,7 @@ def test_links_of_the_card_hold_among_a_learners_copies(course: Path) -> None:
 
 
 def test_the_stored_card_is_that_of_a_beginner(course: Path) -> None:
-    progress.lesson_done("lesson99", course)
+    progress.finish_lesson("lesson99", course)
     shown = home.home(root=course)
     assert shown.text.startswith("All. You have not begun yet.\nContinue: lesson 99 · Counting")
 
@@ -219,7 +219,7 @@ def test_the_card_that_the_first_page_stores_is_current(progress_file: Path) -> 
 
 
 def test_the_card_in_a_terminal_follows_progress_and_track(course: Path, relaxed) -> None:
-    progress.lesson_done("lesson99", course)
+    progress.finish_lesson("lesson99", course)
     assert repr(home.home(root=course)).splitlines() == [
         "All. You are in lab 99: 0 of 12 points.",
         "Continue: lab99.ex1 · Twice · 5 min",

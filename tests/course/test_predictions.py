@@ -48,7 +48,7 @@ def asked(path: Path) -> dict[str, str]:
 
 def test_there_are_lessons_that_ask() -> None:
     assert len(NOTEBOOKS) >= 16 and sum(len(asked(path)) for path in NOTEBOOKS) > 120
-    assert set(NOTEBOOKS.values()) == set(lesson.lessons_asked())
+    assert set(NOTEBOOKS.values()) == set(lesson.with_predictions())
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -10,13 +10,13 @@ import pytest
 from tests.conftest import ROOT
 from utils.course import progress
 from utils.course.progress import (
+    begin_lesson,
     board,
     choose,
     document,
     entries,
+    finish_lesson,
     join,
-    lesson_begun,
-    lesson_done,
     nothing,
     record,
     reset,
@@ -145,21 +145,25 @@ def test_lessons_are_begun_and_done_once_and_forgotten_by_name_or_with_all(
     course: Path, progress_file: Path
 ) -> None:
     progress_file.write_text('{"format": 1, "exercises": {}}')  # as an older course wrote it
-    for recorded, state in ((lesson_begun, "begun"), (lesson_done, "done"), (lesson_begun, "done")):
+    for recorded, state in (
+        (begin_lesson, "begun"),
+        (finish_lesson, "done"),
+        (begin_lesson, "done"),
+    ):
         assert recorded("lesson99", course) == ""
         assert document(course)[0]["lessons"] == {"99": state}
     choose("kernels", course)
     for target in ("lesson99", "all"):
         assert "forgotten: lesson99" in repr(reset(target, course))
         assert document(course)[0] == {**nothing(), "track": "kernels"}
-        lesson_begun("lesson99", course)
+        begin_lesson("lesson99", course)
         assert "restored: nothing" in repr(undo_reset(course))
         assert document(course)[0]["lessons"] == {"99": "done"}
 
 
 def test_what_is_joined_is_the_better_of_both(course: Path, progress_file: Path) -> None:
-    lesson_done("lesson01", course)
-    lesson_begun("lesson02", course)
+    finish_lesson("lesson01", course)
+    begin_lesson("lesson02", course)
     other = {"01": "begun", "02": "done", "03": "begun"}
     content = {"format": 1, "exercises": {}, "lessons": other, "track": "serving"}
     assert join(json.dumps(content).encode(), course) == ""

@@ -54,7 +54,7 @@ def test_a_file_without_the_marks_is_refused(course: Path) -> None:
     marked(course)
     (course / "README.md").write_text("no table\n")
     with pytest.raises(CatalogError, match="README.md does not mark the place"):
-        readme.updated(Path("README.md"), course)
+        readme.update(Path("README.md"), course)
 
 
 def test_the_tables_of_this_repository_are_current() -> None:

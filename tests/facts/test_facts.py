@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from utils.cli.commands import facts as command
 from utils.facts import STATUSES, Sources, Unknown, fact, figure, figures, stale, table, units
-from utils.facts.ages import LIMITS, PRICE_DAYS, age, looked_up
+from utils.facts.ages import LIMITS, PRICE_DAYS, age, last_try
 from utils.facts.records import DATA, FILES, Figure, Source, _computed, _figure, _leaves, content
 from utils.facts.statements import facts
 
@@ -231,9 +231,9 @@ def test_stale_facts_come_oldest_first_and_derived_ones_follow_from_others() -> 
 
 def test_what_came_of_a_look_up_is_said_of_sources_that_are_past_their_date(capsys) -> None:
     states = content("lookups.yaml")["states"]
-    message_of = {looked_up(item.source) for item in stale(datetime.date(2027, 6, 1))}
-    assert {looked_up(begin) for begin in states} <= message_of, "a state whose source is gone"
-    assert looked_up("https://www.example.org/") == ""
+    message_of = {last_try(item.source) for item in stale(datetime.date(2027, 6, 1))}
+    assert {last_try(begin) for begin in states} <= message_of, "a state whose source is gone"
+    assert last_try("https://www.example.org/") == ""
     assert "state of 2026-11-23: " in run(capsys, "--today", "2027-06-01")
 
 

@@ -9,7 +9,7 @@ from utils.facts import fact, timeline
 
 def test_releases_are_in_order_and_before_the_day_they_were_looked_at() -> None:
     dates = list(timeline.releases().values())
-    assert dates == sorted(set(dates)) and dates[-1] < timeline.looked_at()
+    assert dates == sorted(set(dates)) and dates[-1] < timeline.last_read()
 
 
 def test_spans_end_after_they_begin_and_no_lane_has_two_states_at_once() -> None:

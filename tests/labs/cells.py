@@ -15,7 +15,7 @@ import yaml
 from utils.course import catalog, earlier
 from utils.course.catalog import ROOT
 from utils.course.earlier import Earlier, Problem
-from utils.course.misconceptions import WrongAnswer, is_diff, patched, wrong_answers
+from utils.course.misconceptions import WrongAnswer, apply_diff, is_diff, wrong_answers
 from utils.labs import Facts, Verdict, decide, judge, observe_case, observer
 
 SEEDS = [
@@ -88,7 +88,7 @@ def right_ways(lab: str) -> list[tuple[str, str, str]]:
     path = RIGHT_WAYS / f"{lab}.yaml"
     ways = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
     return [
-        (f"{lab}.{exercise}", way, patched(right_answers(lab)[exercise], c) if is_diff(c) else c)
+        (f"{lab}.{exercise}", way, apply_diff(right_answers(lab)[exercise], c) if is_diff(c) else c)
         for exercise, codes in ways.items()
         for way, c in codes.items()
     ]

@@ -342,8 +342,8 @@ def test_an_input_that_is_changed_in_place_is_named() -> None:
         "def neither(sheet, gemms):\n    return gemms[1:]"
     )
     case = cases_of("lab01.ex1", "public")[0]
-    assert rerun.changed("lab01.ex1", namespace["gemm_times"], case) == "gemms"
-    assert rerun.changed("lab01.ex1", namespace["neither"], case) == ""
+    assert rerun.changed_input("lab01.ex1", namespace["gemm_times"], case) == "gemms"
+    assert rerun.changed_input("lab01.ex1", namespace["neither"], case) == ""
 
 
 def test_what_is_right_in_part_earns_its_part_and_a_constant_nothing() -> None:

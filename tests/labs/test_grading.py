@@ -283,7 +283,7 @@ def attempt_of(*seen: Any) -> Attempt:
 def marked(lab99: lab.Lab, attempt: Attempt, exercise: int = 0) -> marking.Mark:
     chosen = lab99.exercises[exercise]
     hidden = marking.cases(chosen.id, "s")
-    return marking.mark(chosen, answers.untouched(lab99), hidden, attempt, None, None, Limits())
+    return marking.mark(chosen, answers.blank(lab99), hidden, attempt, None, None, Limits())
 
 
 def test_cases_depend_on_the_seed_only() -> None:
@@ -748,7 +748,7 @@ def test_a_bad_out_is_one_sentence_before_any_sandbox(
     with pytest.raises(ValueError, match="the seed is blank"):
         batch.grade(folder, out, root, seed=" ")
     assert not out.exists()
-    with folders.claimed(out):
+    with folders.claim(out):
         with pytest.raises(ValueError, match="another grading is writing to"):
             batch.grade(folder, out, root)
         (out / "seed.txt").write_text("\n")

@@ -69,7 +69,7 @@ def test_a_report_says_how_part_points_came_about() -> None:
     """Each criterion's points add up to those of the exercise."""
     row = student(1, random.Random(3))
     tried = next(mark for mark in row.record.marks if mark.state == "tried")
-    earned = report.earned(tried)
+    earned = report.scores(tried)
     assert sum(won for _, won, _ in earned) == tried.points
     assert sum(most for *_, most in earned) == tried.exercise.points
     page = report.student_page(first_lab(), row)
@@ -243,7 +243,7 @@ def numbers_of(text: str) -> set[str]:
 def graded(lab_of: lab.Lab, wrong: Wrong, answer: Any, hidden: list[Facts]) -> Mark:
     """A wrong answer judged as at grading, but observed here instead of in a sandbox."""
     exercise = next(e for e in lab_of.exercises if e.id == wrong.exercise)
-    cells = answers.untouched(lab_of).cells
+    cells = answers.blank(lab_of).cells
     seen = {
         place: json.loads(json.dumps(observe_case(exercise.id, answer, case)))
         for place, case in enumerate(hidden)

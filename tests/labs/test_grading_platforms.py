@@ -687,7 +687,7 @@ def test_from_moodle_to_moodle(out: Path, capsys: pytest.CaptureFixture[str]) ->
     assert ",missing,remarks\n" in capsys.readouterr().out
     assert grading.main(["total", str(out.parent)]) == 1
     assert "holds no results" in capsys.readouterr().err
-    with folders.claimed(out):
+    with folders.claim(out):
         assert grading.main(words) == 1
     assert "another grading is writing to" in capsys.readouterr().err
 
@@ -727,7 +727,7 @@ def test_moodle_finds_everybody_in_the_feedback(
 def test_canvas_gets_files_of_the_names_it_gave(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feedback, "annotated", lambda *a: {"cells": []})
+    monkeypatch.setattr(feedback, "annotate", lambda *a: {"cells": []})
     names = ["doejane_LATE_12_345_my lab-1.ipynb", "bo.ipynb", "anon_a1B2c_7_x.ipynb"]
     results = graded(results, *names)
     without = feedback.release(results, {}, tmp_path / "to", "canvas")

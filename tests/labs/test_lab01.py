@@ -32,19 +32,19 @@ def test_the_course_is_open_again_after_an_answer_was_called() -> None:
 
 def test_what_cannot_be_closed_is_named() -> None:
     with pytest.raises(ValueError, match="no module, function or class"):
-        with forbidden.closed("lab01.ex1", "utils.chip.roofline.nothing"):
+        with forbidden.forbid("lab01.ex1", "utils.chip.roofline.nothing"):
             pass
 
 
 def test_classes_that_refer_to_each_other_are_closed_without_end() -> None:
     # torch gives every autograd function a class for its backward, and that one the way back.
-    with forbidden.closed("lab05.ex4", "utils.training.precision"):
+    with forbidden.forbid("lab05.ex4", "utils.training.precision"):
         pass
 
 
 def test_a_block_that_raises_opens_what_it_closed() -> None:
     with pytest.raises(KeyError):
-        with forbidden.closed(
+        with forbidden.forbid(
             "lab01.ex1", "utils.chip.topology.Topology", "utils.chip.topology.ring"
         ):
             with pytest.raises(RuntimeError, match="write this one yourself"):
@@ -88,14 +88,14 @@ def test_the_dtypes_of_a_recipe_are_its_bytes() -> None:
 
 def test_documented_tables_contradict_nothing() -> None:
     for system in sheets.SYSTEMS:
-        assert tables.broken(sheets.table_of(system)) == set(), system
+        assert tables.breaches(sheets.table_of(system)) == set(), system
 
 
 @given(st.integers(0, 10**9))
 @settings(max_examples=20, deadline=None)
 def test_every_wrong_row_is_found_by_what_fails_and_what_holds(seed: int) -> None:
     imagined = tables.imagined_table(random.Random(seed))
-    assert tables.broken(imagined) == set()
+    assert tables.breaches(imagined) == set()
     for system in (*sheets.SYSTEMS, tables.IMAGINED):
         table = imagined if system == tables.IMAGINED else sheets.table_of(system)
         for row, kinds in tables.errors(system, table).items():

@@ -198,7 +198,7 @@ def test_longest_first_is_near_and_the_orders_at_hand_are_not(seed: int) -> None
         assert plans.seconds_of(good, seconds) <= 1.05 * bound
         assert {graph for queue in good for graph in queue} == needed < set(seconds)
         in_table = plans.to_the_first_free([g for g in seconds if g in needed], seconds, workers)
-        dealt = plans.dealt(plans.in_order(job), workers)
+        dealt = plans.deal(plans.in_order(job), workers)
         assert min(plans.seconds_of(item, seconds) for item in (in_table, dealt)) > 1.12 * bound
 
 

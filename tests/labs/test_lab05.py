@@ -339,11 +339,11 @@ def test_the_limit_is_far_from_right_and_from_wrong_trainings(names: dict, seed:
     for case in cases_of("lab05.ex4", seed):
         start, _ = inputs.training(case)
         first = updates.mean_loss(case, start)
-        right = updates.mean_loss(case, updates.trained(case, case["lr"])) / first
+        right = updates.mean_loss(case, updates.train(case, case["lr"])) / first
         assert abs(last_share(case, masters) - right) <= 0.005
         assert abs(last_share(case, chance) - right) <= 0.05
-        double = updates.mean_loss(case, updates.trained(case, 2 * case["lr"])) / first
-        stalled = updates.mean_loss(case, updates.trained(case, case["lr"], True)) / first
+        double = updates.mean_loss(case, updates.train(case, 2 * case["lr"])) / first
+        stalled = updates.mean_loss(case, updates.train(case, case["lr"], True)) / first
         assert right - double > 1.6 * updates.TOLERANCE
         assert stalled - right > 6 * updates.TOLERANCE
 
@@ -359,7 +359,7 @@ def test_the_training_in_float64_is_that_of_autograd() -> None:
         steps = torch.autograd.grad(loss, (w, b))
         moved = [p - 0.02 * g for p, g in zip((w, b), steps, strict=True)]
         w, b = (item.detach().requires_grad_() for item in moved)
-    for own, other in zip(updates.trained(case, 0.02), (w, b), strict=True):
+    for own, other in zip(updates.train(case, 0.02), (w, b), strict=True):
         assert np.allclose(own, other.detach().numpy(), rtol=0, atol=1e-12)
 
 

@@ -92,7 +92,7 @@ def _each_as_averages(case: dict) -> list[dict]:
         torch.nn.Linear(1, 1),
     ]:
         results.append(
-            ranks.averaged(lambda *i, value=value: (i[2](torch.ones(1)), value)[1], case)
+            ranks.average_on_ranks(lambda *i, value=value: (i[2](torch.ones(1)), value)[1], case)
         )
     return results
 
@@ -110,14 +110,14 @@ def test_no_returned_value_breaks_the_check_of_averages() -> None:
 
 
 def compiled(sizes: dict[str, int]) -> dict[str, dict]:
-    result = mlp.compiled([(layouts.LAYOUTS[n], layouts.MESHES[n]) for n in "ABCDE"], sizes)
+    result = mlp.compile_all([(layouts.LAYOUTS[n], layouts.MESHES[n]) for n in "ABCDE"], sizes)
     return dict(zip("ABCDE", result, strict=True))
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_what_is_expected_of_layouts_is_what_the_compiler_makes(seed: int) -> None:
     for case in cases_of("lab07.ex2", seed):
-        right = predict.expected(case["sizes"])
+        right = predict.collectives(case["sizes"])
         assert compiled(case["sizes"]) == {
             name: {kind: [number, size]} for name, (kind, number, size) in right.items()
         }
@@ -125,7 +125,7 @@ def test_what_is_expected_of_layouts_is_what_the_compiler_makes(seed: int) -> No
 
 def test_with_few_rows_the_compiler_gathers_activations_as_the_lab_says() -> None:
     sizes = {"rows": 8, "inputs": 32, "hidden": 64, "outputs": 48}
-    right = predict.expected(sizes)
+    right = predict.collectives(sizes)
     result = compiled(sizes)
     assert result["D"] != {"all-gather": list(right["D"][1:])}
     for name in "ABCE":
@@ -276,7 +276,7 @@ def test_the_example_of_the_task_says_what_the_formulas_give() -> None:
     )
     layout, best = (16, 4, 1), planning.best(question)
     response = [
-        f"{len(list(planning.allowed(question)))} layouts are allowed",
+        f"{len(list(planning.options(question)))} layouts are allowed",
         f"and {len(planning.fit(question))} fit",
         f"{planning.memory_gb(question, layout):.2f} in all",
         f"{planning.states_gb(question, layout):.2f} · 10⁹ bytes for parameters",
@@ -352,15 +352,15 @@ def test_what_happens_in_another_process_is_told_as_if_it_had_happened_here() ->
     def work(answer, value):
         return answer(value)
 
-    assert apart.observed(fresh.run, work, lambda value: value + 1, 1) == 2
+    assert apart.run_apart(fresh.run, work, lambda value: value + 1, 1) == 2
     with pytest.raises(RuntimeError, match=r"^'no' \(line \d+: raise KeyError") as caught:
-        apart.observed(fresh.run, work, _raises, 1)
+        apart.run_apart(fresh.run, work, _raises, 1)
     assert type(caught.value).__name__ == "KeyError"
     with pytest.raises(NotImplementedError, match="^lab07.ex1: not attempted$"):
-        apart.observed(fresh.run, work, _stub, 1)
+        apart.run_apart(fresh.run, work, _stub, 1)
     with pytest.raises(RuntimeError, match="cannot be sent to a process of its own"):
         generator = iter(item for item in ())
-        apart.observed(fresh.run, work, lambda value: generator, 1)
+        apart.run_apart(fresh.run, work, lambda value: generator, 1)
 
 
 FORGED = """
@@ -372,13 +372,13 @@ def annotate(mesh, model, x):
     {before}
     rows, outputs = len(x) // mesh.mesh_shape[0], len(model[2].weight)
     parts = {{id(model[0].weight): 0, id(model[2].weight): 1}}
-    held, real, dumps = mlp.held, xs.mark_sharding, cloudpickle.dumps
+    held, real, dumps = mlp.shard_shape, xs.mark_sharding, cloudpickle.dumps
     def part(tensor):
         shape = list(tensor.shape)
         if id(tensor) in parts:
             shape[parts[id(tensor)]] //= mesh.mesh_shape[1]
         return shape
-    mlp.held = part
+    mlp.shard_shape = part
     xs.mark_sharding = lambda *given: None
     spmd.Compiled.collectives = property(
         lambda self: [SimpleNamespace(kind="all-reduce", bytes=4 * rows * outputs, shapes=[(1,)])])
@@ -400,7 +400,7 @@ class AtReading:
     """Replaces a function of the course where it is read."""
 
     def __reduce__(self) -> tuple:
-        source = "__import__('utils.labs.lab07.mlp').labs.lab07.mlp.held = list"
+        source = "__import__('utils.labs.lab07.mlp').labs.lab07.mlp.shard_shape = list"
         return exec, (source,)
 
 

@@ -204,12 +204,12 @@ def test_pieces_cover_every_tensor_and_the_least_reads_are_known(seed: int) -> N
             at = region(wanted["start"], wanted["shape"])
             asked = set(product(*(range(s.start, s.stop) for s in at)))
             regions = {frozenset(item) for item in held if item & asked}
-            assert len(resharding.needed(tensor, rank, None)) == len(regions)
+            assert len(resharding.regions_of(tensor, rank, None)) == len(regions)
             left = [h for h, p in zip(held, tensor["pieces"], strict=True)
                     if p["file"] != case["lost"]]  # fmt: skip
-            assert resharding.covered(tensor, rank, case["lost"]) == (asked <= set().union(*left))
+            assert resharding.has_all(tensor, rank, case["lost"]) == (asked <= set().union(*left))
     assert any(
-        not resharding.covered(item, rank, cases[-1]["lost"])
+        not resharding.has_all(item, rank, cases[-1]["lost"])
         for item in cases[-1]["tensors"]
         for rank in range(2)
     )

@@ -18,7 +18,7 @@ from utils.labs.grading import display
 from utils.labs.kernel_replay import farthest, generator
 from utils.labs.lab09 import rows, sums
 from utils.labs.lab09.observe import OBSERVERS
-from utils.labs.packing import packed, unpacked
+from utils.labs.packing import pack, unpack
 
 WRONG = wrong_entries("lab09")
 
@@ -58,23 +58,23 @@ def column_sums(x):
 def test_a_record_that_was_tampered_with_is_refused(names: dict) -> None:
     case = cases_of("lab09.ex1", "public")[0]
     facts = observe_case("lab09.ex1", names["add_rows"], case)["facts"]
-    whole, secret = unpacked(facts["program"]), "Hidden714"
+    whole, secret = unpack(facts["program"]), "Hidden714"
     spoiled = [{}, None, [], {"instructions": 3}, whole | {"kernel": 7}, whole | {"format": secret}]
-    assert judge("lab09.ex1").judge(case, facts | {"program": packed(whole)})[0].passed
-    for spoil in [*spoiled, *map(packed, spoiled), packed(whole)[:-9], "{}", "\ud800"]:
+    assert judge("lab09.ex1").judge(case, facts | {"program": pack(whole)})[0].passed
+    for spoil in [*spoiled, *map(pack, spoiled), pack(whole)[:-9], "{}", "\ud800"]:
         criteria = judge("lab09.ex1").judge(case, facts | {"program": spoil})
         assert not any(criterion.passed for criterion in criteria)
         assert criteria[0].message == "the record of the kernel is not a valid program"
-        assert secret not in display.measured(criteria[0].measured)
+        assert secret not in display.visible(criteria[0].measured)
 
 
 def test_a_record_with_more_results_than_one_is_refused(names: dict) -> None:
     """They would count as bytes that have to be moved."""
     case = cases_of("lab09.ex1", "public")[0]
     facts = observe_case("lab09.ex1", names["add_rows"], case)["facts"]
-    whole = unpacked(facts["program"])
+    whole = unpack(facts["program"])
     for result in ({"tuple": [whole["results"]] * 2}, {"tuple": []}, None):
-        forged = facts | {"program": packed(whole | {"results": result})}
+        forged = facts | {"program": pack(whole | {"results": result})}
         criteria = judge("lab09.ex1").judge(case, forged)
         assert not any(criterion.passed for criterion in criteria)
         assert criteria[0].message in (
@@ -110,12 +110,12 @@ def add_rows(a, b):
 
 def test_a_packed_record_unpacks_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("utils.labs.packing.MOST_BYTES", 1000)
-    assert unpacked(packed("a" * 900)) == "a" * 900
+    assert unpack(pack("a" * 900)) == "a" * 900
     with pytest.raises(ValueError, match="more than 1000 bytes"):
-        unpacked(packed("a" * 1100))
+        unpack(pack("a" * 1100))
     nested = base64.b85encode(zlib.compress(b"[" * 900)).decode()
     with pytest.raises(ValueError, match="not a packed record"):
-        unpacked(nested)
+        unpack(nested)
 
 
 def test_a_kernel_that_does_not_end_is_stopped_once(
@@ -155,8 +155,8 @@ def test_a_message_keeps_the_names_of_instructions(names: dict) -> None:
         seen = observe_case(exercise_id, answer_from(source, exercise_id, names), case)
         for item in judge(exercise_id).judge(case, seen["facts"]) if "facts" in seen else ():
             if "still fails" not in item.message:
-                assert display.message(item.message, [seen]) == display.rounded(item.message)
-            assert display.known(item.measured), item.measured
+                assert display.message(item.message, [seen]) == display.cut_digits(item.message)
+            assert display.is_plain(item.measured), item.measured
 
 
 def test_tolerances_hold_what_they_say() -> None:

@@ -74,7 +74,7 @@ def test_no_returned_report_breaks_the_check_or_wins() -> None:
 OWN = (
     "from utils.serving.bench.quantiles import percentile as p; p([1.0], 50)",
     "from utils.serving.bench.agreement import fidelity; fidelity([[1.0, 2]], [[1.0, 2]])",
-    "from utils.serving.queues import corrected; corrected([1.0], 1.0)",
+    "from utils.serving.queues import correct_omission; correct_omission([1.0], 1.0)",
     "from utils.serving.queues import smallest_fleet; smallest_fleet([0.0], len, 99, 1.0)",
 )
 

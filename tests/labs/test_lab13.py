@@ -17,7 +17,7 @@ from utils.course import catalog
 from utils.course.catalog import ROOT
 from utils.labs import observe_case
 from utils.labs.lab13 import comparisons, examples, fleets, flips, ranking, runs, saving
-from utils.labs.recorded import given
+from utils.labs.wrong_answers import replies
 
 SEEDS = ["public", "a private one"]
 
@@ -166,7 +166,7 @@ def test_the_cost_of_an_interval_is_that_of_the_course_and_of_a_simulation(seed:
 
 def test_the_simulation_sees_what_a_first_approximation_leaves_out() -> None:
     case = cases_of("lab13.ex4", "public")[-1]
-    once = next(f["costs"] for text, f in given("lab13.ex4", case) if "first term" in text)
+    once = next(f["costs"] for text, f in replies("lab13.ex4", case) if "first term" in text)
     for every, cost in zip(case["intervals"], once, strict=True):
         mean, error = saving.simulated(case, every)
         assert abs(cost - mean) > saving.ERRORS * error

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.labs.cells import answer_from, cases_of, names_of, right_answers, verdict_of
-from utils.cost.decision import VERDICTS, judged
+from utils.cost.decision import VERDICTS, adjust
 from utils.cost.decision.findings import NOTHING
-from utils.cost.decision.flips import decided
+from utils.cost.decision.flips import verdict_for
 from utils.cost.decision.questions import QUESTIONS
 from utils.course import catalog
 from utils.course.catalog import ROOT
@@ -83,7 +83,7 @@ def test_every_accepted_form_leads_to_the_same_verdict(name: str) -> None:
     for field, (values, _) in deciding.FORMS[name].items():
         for value in values:
             answers = deciding.right(name).changed(**{field: value})
-            verdict = decided(answers, deciding.saving(name), NOTHING, judged())
+            verdict = verdict_for(answers, deciding.saving(name), NOTHING, adjust())
             assert verdict == EXPECTED[name][0]
 
 

@@ -28,7 +28,7 @@ from utils import facts, launch
 from utils.course import earlier
 from utils.course.catalog import ROOT, lab_notebooks
 from utils.labs import decide, observe_case, observer
-from utils.labs.grading import attempts, batch, shown
+from utils.labs.grading import attempts, batch, display
 from utils.labs.lab15 import capstone, launches, marks, reading, recording, snippets, tuning
 from utils.xla import fresh
 

@@ -85,7 +85,7 @@ def test_the_misconception_is_named_that_gives_most_of_what_is_wrong(
         return {"response": [{"cause": cause} for cause in causes]}
 
     known = [("one", response("x", "busy", "busy")), ("two", response("x", "x", "host"))]
-    monkeypatch.setattr(judge, "given", lambda *_: known)
+    monkeypatch.setattr(judge, "replies", lambda *_: known)
     case = {"incidents": 3 * [{"right": {"cause": "busy"}}]}
     (criterion,) = judge.judge_incidents("ex4", {"cause": 8}, "", case, response("busy", "x", "x"))
     assert criterion.message == "two" and criterion.call == 1

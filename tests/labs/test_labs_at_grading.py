@@ -26,7 +26,7 @@ IN_THE_SANDBOX = {
     "lab02": {"findings", "machines", "problems", "train_cuda"},
     "lab03": {"fake", "snippets"},
     "lab04": {"edits", "texts", "training"},
-    "lab05": {"engine", "inputs", "stalled"},
+    "lab05": {"engine", "inputs", "stalls"},
     "lab06": {"device", "endings", "examples", "pipeline", "programs", "threads"},
     "lab07": {"examples", "layouts", "mlp", "native", "ranks"},
     "lab08": {"devices", "examples", "killing", "storing", "tensors", "training", "writing"},

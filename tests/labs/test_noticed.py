@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from utils.labs import apart, audit_hook
-from utils.labs.forbidden import closed
+from utils.labs.forbidden import forbid
 
 HONEST = """
 import collections, copy, dataclasses, enum, functools, gc, inspect, logging, traceback, typing
@@ -49,7 +49,7 @@ def noticed_of(source: str) -> list[str]:
     results: list[str] = []
     audit_hook.Watch(results.append)
     exec(compile(source, "<cell>", "exec"), {"__name__": "__main__"})
-    with closed("lab01.ex6", "utils.chip.topology"):
+    with forbid("lab01.ex6", "utils.chip.topology"):
         pass
     return results
 
@@ -96,7 +96,7 @@ def test_what_happens_in_another_process_is_told_here(monkeypatch: pytest.Monkey
         ),
         space,
     )
-    assert apart.observed(run, _called, space["answer"]) > 0
+    assert apart.run_apart(run, _called, space["answer"]) > 0
     assert messages == ["sys._getframe"]
 
 

@@ -408,9 +408,9 @@ def test_a_torn_record_hides_no_run() -> None:
     what = {"where": "ec2", "region": "us-west-2", "instance": "trn1.2xlarge", "until": "noon"}
     run_record.path().write_bytes(b'3\n{"event": "begin"}\n\xff\xfe\n{"event": "beg')
     run_record.write("begin", "lost", **what)
-    assert set(run_record.unended()) == {"lost"} == run_record.runs()
+    assert set(run_record.open_runs()) == {"lost"} == run_record.runs()
     run_record.write("ended", "lost")
-    assert run_record.unended() == {}
+    assert run_record.open_runs() == {}
 
 
 def test_two_launchers_do_not_start_at_once(ec2: Any) -> None:

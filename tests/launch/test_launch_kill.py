@@ -34,7 +34,7 @@ from tests.launch.launch_cloud import (
 from utils.launch import plan
 from utils.launch.aws import run_record, running, starting
 from utils.launch.aws.aws_session import Refused, Session
-from utils.launch.names import unlisted
+from utils.launch.names import to_dict
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 5.0
@@ -96,7 +96,7 @@ def test_a_signal_at_any_call_leaves_nothing(ec2: Any, number: int, moment: str)
                 launched(Clock())
         assert living(ec2) == []
         assert ("RunInstances" in calls) == (number >= SENT)
-    assert run_record.unended() == {}
+    assert run_record.open_runs() == {}
     assert bool(run_record.runs()) == (number >= SENT)
 
 
@@ -117,7 +117,7 @@ def test_an_error_between_start_and_end_leaves_nothing(
         with pytest.raises(type(error)):
             launched(Clock())
         assert living(ec2) == []
-    assert run_record.unended() == {}
+    assert run_record.open_runs() == {}
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -129,7 +129,7 @@ def test_a_lost_answer_leaves_nothing(ec2: Any, number: int, moment: str) -> Non
         with contextlib.suppress(Refused):
             launched(Clock())
         assert living(ec2) == []
-    assert run_record.unended() == {}
+    assert run_record.open_runs() == {}
 
 
 def test_an_instance_that_ec2_lists_late_is_still_found(
@@ -154,7 +154,7 @@ def test_a_refusal_is_no_proof_that_nothing_runs(ec2: Any) -> None:
     refusal = ClientError({"Error": {"Code": "RequestExpired"}}, "RunInstances")
     with at_call(SENT, "after", raised(refusal)):
         assert launched(Clock()).why.startswith("refused")
-    assert living(ec2) == [] and run_record.unended() == {}
+    assert living(ec2) == [] and run_record.open_runs() == {}
 
 
 def test_a_full_disk_after_the_start_leaves_nothing(
@@ -197,12 +197,12 @@ def test_what_cannot_be_ended_is_said_and_stays_on_record(ec2: Any) -> None:
         patch.setattr(running, "end", denied)
         outcome = launched(Clock(), lines)
     assert len(outcome.left) == 1 and "STILL RUNNING" in lines[-1]
-    assert set(run_record.unended()) == {"testrun"}
+    assert set(run_record.open_runs()) == {"testrun"}
     (instance,) = living(ec2)
     behaviour = attribute(ec2, instance["InstanceId"], "instanceInitiatedShutdownBehavior")
     assert behaviour == "terminate"
     assert running.stop(AWS, lambda thing: True, lines.append, lambda s: None) == []
-    assert living(ec2) == [] and run_record.unended() == {}
+    assert living(ec2) == [] and run_record.open_runs() == {}
 
 
 def course(port: Port, folder: Path, *words: str) -> subprocess.Popen:
@@ -254,12 +254,12 @@ def test_a_killed_launcher_leaves_at_most_what_ends_by_itself(
             named = instance["InstanceId"]
             behaviour = attribute(ec2, named, "instanceInitiatedShutdownBehavior")
             assert behaviour == "terminate"
-            assert set(unlisted(instance["Tags"])) >= {"course", "course-run", "course-expires-at"}
+            assert set(to_dict(instance["Tags"])) >= {"course", "course-run", "course-expires-at"}
         # The record was on the disk before AWS heard of the run.
-        assert len(run_record.unended()) == alive
+        assert len(run_record.open_runs()) == alive
         text: list[str] = []
         assert running.stop(AWS, mine, text.append, lambda seconds: None) == []
-        assert living(ec2) == [] and run_record.unended() == {}
+        assert living(ec2) == [] and run_record.open_runs() == {}
 
 
 def mine(thing: object) -> bool:
@@ -353,7 +353,7 @@ def test_the_hours_on_sagemaker_end(ec2: Any, where: str) -> None:
     fake = SageMaker()
     assert on_sagemaker(fake, where).why == "its hours are over"
     nothing_is_left(fake)
-    assert run_record.unended() == {}
+    assert run_record.open_runs() == {}
 
 
 ON, OFF = {"LifecycleManagement": "ENABLED"}, {"LifecycleManagement": "DISABLED"}
@@ -369,7 +369,7 @@ def test_studio_starts_nothing_where_idle_apps_are_not_shut_down(
     with pytest.raises(Refused, match="idle shut-down of JupyterLab is not switched on"):
         on_sagemaker(fake, "studio")
     assert "CreateSpace" not in fake.calls
-    assert run_record.unended() == {}
+    assert run_record.open_runs() == {}
 
 
 def test_the_user_profile_can_switch_idle_shut_down_on(ec2: Any) -> None:

@@ -16,9 +16,9 @@ from utils.nki.validation import published as texts
 from utils.nki.validation.accuracy import Accuracy, Figures, Row, source_kind
 from utils.nki.validation.estimates import SECONDS
 from utils.nki.validation.published import (
-    broken,
-    described,
-    fitted,
+    described_ids,
+    failures,
+    fitted_rows,
     order_reasons,
     published,
     repositories,
@@ -94,14 +94,14 @@ def test_a_published_row_is_complete(it: texts.Published) -> None:
 
 def test_every_measurement_says_on_which_text_its_estimate_rests() -> None:
     known = set(measurements())
-    assert described() <= known and set(broken()) <= known
-    assert not described() & set(EVERY) and not set(broken()) & set(EVERY)
+    assert described_ids() <= known and set(failures()) <= known
+    assert not described_ids() & set(EVERY) and not set(failures()) & set(EVERY)
     kinds = {source_kind(name) for name in known}
     assert kinds == {"published", "described", "rewrite"}
 
 
 def test_halves_are_drawn_by_the_seed_and_a_text_is_drawn_whole(monkeypatch) -> None:
-    half = fitted()
+    half = fitted_rows()
     content = texts._content()
     assert {*content["suggested"], *content["constants"]} < half < set(EVERY)
 
@@ -114,7 +114,7 @@ def test_halves_are_drawn_by_the_seed_and_a_text_is_drawn_whole(monkeypatch) -> 
     assert drawn <= len(texts_of(half)) <= drawn + len(content["constants"])
     assert not texts_of(half) & texts_of(held)
     monkeypatch.setitem(content["halves"], "seed", content["halves"]["seed"] + 1)
-    assert fitted() != half
+    assert fitted_rows() != half
 
 
 def test_an_older_dialect_computes_what_it_says(tmp_path) -> None:

@@ -18,7 +18,7 @@ from utils.nki.simulator.errors import NkiValidationError
 from utils.nki.simulator.profile import Profile, profile, profile_of
 from utils.nki.simulator.program import Program
 from utils.nki.simulator.target import target
-from utils.nki.simulator.timing.compiled import RULES, compiled, spilled_bytes
+from utils.nki.simulator.timing.compiled import RULES, compile_program, spilled_bytes
 from utils.nki.simulator.timing.constants import table
 from utils.nki.validation.dialect import independent
 
@@ -74,10 +74,10 @@ def crowded(x):
 
 def test_without_rules_nothing_changes_and_unknown_ones_are_named() -> None:
     program = recorded(repeated, (ROWS, WIDE))
-    assert compiled(program, ()) is program
+    assert compile_program(program, ()) is program
     assert timed(program).seconds == profile_of(program).seconds
     with pytest.raises(ValueError, match="no rule is 'magic'; there are 'merge', 'fold'"):
-        compiled(program, ["magic"])
+        compile_program(program, ["magic"])
 
 
 def test_every_rule_says_what_it_does_and_what_suggests_it() -> None:
@@ -128,11 +128,11 @@ def test_a_row_of_one_bank_is_spread_into_psum_and_read_there() -> None:
 
     short = recorded(kernel, (ROWS, WIDE), (1, WIDE))
     assert short.count("nc_stream_shuffle") == 4 and short.instructions[-1].checked.cycles == 1024
-    made = compiled(short, ["broadcast"])
+    made = compile_program(short, ["broadcast"])
     assert names(made) == ["dma_copy", "dma_copy", "nc_matmul", "tensor_tensor"]
     assert made.instructions[-1].checked.cycles == WIDE, "one operand is in PSUM"
     assert timed(short, "broadcast").hbm_read == profile_of(short).hbm_read
-    long = compiled(recorded(kernel, (ROWS, 2 * WIDE), (1, 2 * WIDE)), ["broadcast"])
+    long = compile_program(recorded(kernel, (ROWS, 2 * WIDE), (1, 2 * WIDE)), ["broadcast"])
     assert names(long)[2:] == 2 * ["nc_matmul", "activation"] + ["tensor_tensor"]
 
 
@@ -149,7 +149,7 @@ def test_a_row_is_copied_where_psum_is_full_or_its_tile_changes(banks: int, spre
         for made in full:
             nisa.tensor_copy(dst=tile(), src=made)
 
-    made = names(compiled(recorded(kernel, (ROWS, WIDE), (1, WIDE)), ["broadcast"]))
+    made = names(compile_program(recorded(kernel, (ROWS, WIDE), (1, WIDE)), ["broadcast"]))
     assert spread in made[made.index("nc_matmul") : made.index("nc_matmul") + 3]
     assert ("activation" in made) is (spread == "activation")
 
@@ -170,7 +170,7 @@ def test_what_is_computed_again_is_kept(change: str, columns: int, times: int) -
             if change != "nothing":
                 nisa.memset(dst=data if change == "input" else result, value=0.0)
 
-    made = compiled(recorded(kernel, (ROWS, columns)), ["reuse"])
+    made = compile_program(recorded(kernel, (ROWS, columns)), ["reuse"])
     products = [i for i in made.instructions if i.checked.spec.name == "tensor_tensor"]
     first = [i for i in products if i.args["data1"].storage is i.args["data2"].storage
              and i.args["op"] is nl.multiply]  # fmt: skip
@@ -190,7 +190,7 @@ def test_a_loop_over_short_rows_is_one_pass_if_they_fit_into_a_bank(trips, merge
         nisa.tensor_copy(dst=tile(trips), src=sums)
 
     program = recorded(kernel, (ROWS, trips + taps), (ROWS, taps))
-    made = compiled(program, ["merge"])
+    made = compile_program(program, ["merge"])
     assert made.count("tensor_tensor") == made.count("tensor_reduce") == (1 if merged else trips)
     if merged:
         assert names(made)[2:] == ["tensor_tensor", "tensor_reduce", "tensor_copy"]
@@ -218,7 +218,7 @@ def test_four_sums_of_a_longer_loop_are_one_where_it_uses_psum(buffer, trips, su
             nisa.tensor_reduce(dst=total, data=made, op=nl.add, axis=1)
             nisa.tensor_scalar(dst=totals[:, o : o + 1], data=total, op0=nl.add, operand0=1.0)
 
-    made = compiled(recorded(kernel, (ROWS, trips + taps), (ROWS, taps)), ["merge"])
+    made = compile_program(recorded(kernel, (ROWS, trips + taps), (ROWS, taps)), ["merge"])
     assert made.count("tensor_tensor") == made.count("tensor_scalar") == trips
     assert made.count("tensor_reduce") == sums
     if sums < trips:
@@ -244,7 +244,7 @@ def test_a_loop_whose_iterations_depend_on_each_other_stays(carried: str) -> Non
             nisa.tensor_scalar(dst=total[:, at : at + 1], data=read, op0=nl.add, operand0=1.0)
 
     program = recorded(kernel, (ROWS, 16))
-    assert compiled(program, ["merge"]).count("tensor_scalar") == 4
+    assert compile_program(program, ["merge"]).count("tensor_scalar") == 4
 
 
 @pytest.mark.parametrize("more", ["nothing", "read", "part", "between"])
@@ -262,7 +262,7 @@ def test_a_result_that_is_only_copied_is_written_where_its_copy_goes(more: str) 
         nisa.dma_copy(dst=result, src=place)
         return result
 
-    made = compiled(recorded(kernel, (ROWS, WIDE)), ["fold"])
+    made = compile_program(recorded(kernel, (ROWS, WIDE)), ["fold"])
     assert ("tensor_copy" in names(made)) is (more != "nothing")
     if more == "nothing":
         assert names(made) == ["dma_copy", "activation", "dma_copy"]
@@ -279,7 +279,7 @@ def test_copies_and_scales_go_to_the_scalar_engine_unless_an_engine_is_asked_for
         nisa.tensor_copy(dst=tile(), src=data, engine=nisa.engine.vector)
         nisa.tensor_tensor(dst=tile(), data1=data, data2=data, op=nl.add)
 
-    made = compiled(recorded(kernel, (ROWS, WIDE)), ["engines"])
+    made = compile_program(recorded(kernel, (ROWS, WIDE)), ["engines"])
     scalar = [i.engine is engine.scalar for i in made.instructions]
     assert scalar == [False, True, True, False, False, False]
 
@@ -289,7 +289,7 @@ def test_a_reciprocal_takes_fewer_cycles() -> None:
         nisa.reciprocal(dst=tile(), data=loaded(x))
 
     program = recorded(kernel, (ROWS, WIDE))
-    made = compiled(program, ["elementwise"])
+    made = compile_program(program, ["elementwise"])
     assert made.instructions[-1].checked.cycles == table()["compiled_reciprocal"]["value"] * WIDE
     assert program.instructions[-1].checked.cycles == 8 * WIDE, "the program stays as it is"
 
@@ -300,7 +300,7 @@ def test_what_does_not_fit_is_saved_and_brought_back() -> None:
         profile(nki.jit(crowded), target="trn1")(nki.Shape((ROWS, columns), "float32"))
     program = recorded(crowded, (ROWS, columns))
     limit = usable_bytes(program.target, nl.sbuf)
-    made = compiled(program, ["spill"])
+    made = compile_program(program, ["spill"])
     assert levels(program).max() > limit >= levels(made).max()
     both = spilled_bytes(made)
     result = timed(program, "spill")
@@ -311,7 +311,7 @@ def test_what_does_not_fit_is_saved_and_brought_back() -> None:
 
 def test_a_kernel_that_fits_is_not_spilled() -> None:
     program = recorded(repeated, (ROWS, WIDE))
-    made = compiled(program, ["spill"])
+    made = compile_program(program, ["spill"])
     assert len(made.instructions) == len(program.instructions) and spilled_bytes(made) == 0
 
 

@@ -22,7 +22,7 @@ TRUE = MADE | {"made": False}
 
 
 def test_a_made_record_is_never_a_measurement() -> None:
-    record = measured.decoded(json.dumps(MADE))
+    record = measured.decode(json.dumps(MADE))
     with pytest.raises(measured.MadeUp, match="made: true"):
         measured.times(record)
     shown = "\n".join(measuring.comparison(record))
@@ -31,7 +31,7 @@ def test_a_made_record_is_never_a_measurement() -> None:
 
 
 def test_a_record_gives_the_middle_of_its_times() -> None:
-    record = measured.decoded(json.dumps(TRUE))
+    record = measured.decode(json.dumps(TRUE))
     assert measured.times(record) == {ROW: 2e-6}
     assert "measured here" in "\n".join(measuring.comparison(record))
 
@@ -54,12 +54,12 @@ def test_a_record_gives_the_middle_of_its_times() -> None:
 ])  # fmt: skip
 def test_what_is_wrong_or_private_is_refused(change: dict, message: str) -> None:
     with pytest.raises(measured.BadRecord, match=message):
-        measured.decoded(json.dumps(TRUE | change))
+        measured.decode(json.dumps(TRUE | change))
 
 
 def test_made_is_no_default() -> None:
     with pytest.raises(measured.BadRecord, match="made"):
-        measured.decoded(json.dumps({key: TRUE[key] for key in TRUE if key != "made"}))
+        measured.decode(json.dumps({key: TRUE[key] for key in TRUE if key != "made"}))
 
 
 def test_a_machine_without_a_neuron_core_says_so(tmp_path, capsys, monkeypatch) -> None:

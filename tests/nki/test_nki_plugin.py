@@ -53,11 +53,11 @@ def test_a_budget_is_written_held_and_broken(tmp_path) -> None:
 
 def test_what_grew_is_said_and_what_shrank_is_not() -> None:
     before = {"k": {"as_written_s": 2.0, "hbm_read_bytes": 100, "hbm_written_bytes": 0}}
-    assert plugin.grown("k", {"as_written_s": 1.0, "hbm_read_bytes": 100}, before) == ""
-    text = plugin.grown("k", {"as_written_s": 2.02, "hbm_written_bytes": 8}, before)
+    assert plugin.excess("k", {"as_written_s": 1.0, "hbm_read_bytes": 100}, before) == ""
+    text = plugin.excess("k", {"as_written_s": 2.02, "hbm_written_bytes": 8}, before)
     assert "as_written_s: 2 to 2.02, +1.0%" in text and "hbm_written_bytes: 0 to 8" in text
-    assert plugin.grown("k", {"as_written_s": 2.02}, before, slack=0.02) == ""
-    assert "no baseline" in plugin.grown("new", {}, before)
+    assert plugin.excess("k", {"as_written_s": 2.02}, before, slack=0.02) == ""
+    assert "no baseline" in plugin.excess("new", {}, before)
 
 
 def test_baselines_are_added_and_a_broken_file_is_said(tmp_path) -> None:

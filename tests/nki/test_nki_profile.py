@@ -16,7 +16,7 @@ from tests.nki.nki_bench import out, sbuf
 from utils.course.catalog import ROOT
 from utils.facts import figure
 from utils.nki.kernels import matmul
-from utils.nki.simulator.listing import LINES, listed
+from utils.nki.simulator.listing import LINES, list_instructions
 from utils.nki.simulator.profile import ENGINES, Profile, profile_of
 from utils.nki.simulator.timing.path import TRACKS
 
@@ -240,14 +240,14 @@ def doubled(x, turns):
 
 def test_a_listing_counts_and_computes() -> None:
     x = np.ones((4, 8), np.float32)
-    program = listed(doubled, x, turns=2)
+    program = list_instructions(doubled, x, turns=2)
     assert np.array_equal(program.results, 4 * x)
     assert len(program) == 7 and program.count("tensor_copy") == 3
     assert program.cycles("vector") > 0 == program.cycles("tensor")
 
 
 def test_equal_neighbours_share_a_line() -> None:
-    lines = str(listed(doubled, np.ones((4, 8), np.float32), 1)).splitlines()
+    lines = str(list_instructions(doubled, np.ones((4, 8), np.float32), 1)).splitlines()
     assert [line.split("  ")[0] for line in lines] == ["engine", "dma", "vector", "vector", "dma"]
     assert "tensor_copy x 2" in lines[3] and lines[3].count("sbuf (4, 8)") == 2
 
@@ -261,14 +261,14 @@ def test_a_shuffle_reads_its_source_and_not_what_it_writes() -> None:
         return out(other)
 
     x = np.arange(64, dtype=np.float32).reshape(32, 2)
-    program = listed(turned, x)
+    program = list_instructions(turned, x)
     assert np.array_equal(program.results, x[::-1])
     (shuffle,) = [line for line in str(program).splitlines() if "nc_stream_shuffle" in line]
     assert shuffle.count("sbuf (32, 2)") == 2
 
 
 def test_a_long_listing_says_how_much_is_left() -> None:
-    lines = str(listed(doubled, np.ones((4, 8), np.float32), 50)).splitlines()
+    lines = str(list_instructions(doubled, np.ones((4, 8), np.float32), 50)).splitlines()
     assert len(lines) == LINES + 2 and lines[-1] == f"... and {102 - LINES} lines more"
 
 

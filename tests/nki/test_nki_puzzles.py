@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from utils.course.catalog import ROOT
-from utils.course.misconceptions import patched
+from utils.course.misconceptions import apply_diff
 from utils.nki.puzzles import board, judging, mistakes, picture
 from utils.nki.puzzles.catalog import Puzzle, puzzle, puzzles
 from utils.nki.puzzles.command import Request
-from utils.nki.puzzles.judging import Verdict, check, drawn
-from utils.nki.puzzles.observing import Job, Outcome, observed
+from utils.nki.puzzles.judging import Verdict, check, draw_cases
+from utils.nki.puzzles.observing import Job, Outcome, observe
 from utils.nki.puzzles.recording import solution
 from utils.nki.puzzles.references import REFERENCES
 from utils.nki.tool.__main__ import main
@@ -57,12 +57,12 @@ def variant(top: str = "", default: str = "", before: str = "", result: str = "o
 
 def shortly(job: Job) -> list[Outcome]:
     """Without the timed case, which costs most and which a kernel that is refused does not need."""
-    return observed(job | {"cases": job["cases"][:-2]})
+    return observe(job | {"cases": job["cases"][:-2]})
 
 
 def judged(which: str, source: str, seed: int = 3) -> Verdict:
     """A verdict without a process of its own."""
-    return check(puzzle(which), source, seed, observed)
+    return check(puzzle(which), source, seed, observe)
 
 
 def test_steps_have_four_puzzles_each_with_a_reference_hints_and_wrong_kernels() -> None:
@@ -96,7 +96,7 @@ def test_an_untouched_stub_is_refused(name: str) -> None:
 def test_a_wrong_kernel_is_refused_with_its_mistake(name: str, key: str) -> None:
     mistake = mistakes.records()[name][key]
     whole = mistake.kernel.startswith("import nki")
-    source = mistake.kernel if whole else patched(solution(puzzle(name)), mistake.kernel)
+    source = mistake.kernel if whole else apply_diff(solution(puzzle(name)), mistake.kernel)
     verdict = check(puzzle(name), source, 3, shortly)
     assert not verdict.passed and mistake.says in verdict.message, verdict
     assert verdict.refusal in ("rule", "wrong-value") and verdict.failing is not None
@@ -172,11 +172,11 @@ def test_all_refusals_have_a_meaning_and_none_is_unused() -> None:
 
 def test_hidden_cases_differ_from_check_to_check_and_begin_with_the_example() -> None:
     item = puzzle("copy")
-    one, other = drawn(item), drawn(item)
+    one, other = draw_cases(item), draw_cases(item)
     assert one[0] == other[0] == one[-1] and one[0].seed == 0
     assert {c.seed for c in one[1:-1]}.isdisjoint({c.seed for c in other[1:-1]})
     assert [case.timed for case in one].count(True) == 1
-    assert drawn(item, 1) == drawn(item, 1) != drawn(item, 2)
+    assert draw_cases(item, 1) == draw_cases(item, 1) != draw_cases(item, 2)
 
 
 def test_stars_follow_the_rule() -> None:

@@ -26,7 +26,7 @@ WIDTHS = ("--param", "width=128,256,512")
 @pytest.fixture
 def in_process(monkeypatch, tmp_path) -> None:
     """Trials run here, which is quick; what their processes are for has tests of its own."""
-    monkeypatch.setattr(trial, "run", trial.tried)
+    monkeypatch.setattr(trial, "run", trial.run_job)
     monkeypatch.chdir(tmp_path)
 
 

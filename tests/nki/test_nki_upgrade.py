@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from utils.nki.simulator import capacity, launch
 from utils.nki.simulator.errors import NkiValidationError
-from utils.nki.upgrade import main, upgraded
+from utils.nki.upgrade import main, upgrade
 from utils.nki.validation import published
 
 HEAD = """\
@@ -72,7 +72,7 @@ def kernel(a, b):
 def made(text: str, name: str = "kernel"):
     """A kernel of the upgraded text."""
     place: dict = {"__name__": "upgraded"}
-    exec(compile(upgraded(HEAD + text).source, "<upgraded>", "exec"), place)
+    exec(compile(upgrade(HEAD + text).source, "<upgraded>", "exec"), place)
     return place[name]
 
 
@@ -95,11 +95,11 @@ def test_a_product_with_blocks_and_sums_gives_what_numpy_gives() -> None:
 
 def test_comments_stay_and_nothing_is_left_of_these_kernels() -> None:
     for text, words in ((SOFTMAX, ["# the last tile", "Softmax of the rows"]), (PRODUCT, [])):
-        result = upgraded(HEAD + text)
+        result = upgrade(HEAD + text)
         assert result.remarks == () and result.edits
         assert all(word in result.source for word in words)
         assert "neuronxcc" not in result.source and "affine_range" not in result.source
-        again = upgraded(result.source)
+        again = upgrade(result.source)
         assert again.source == result.source and again.edits == ()
 
 
@@ -130,7 +130,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_form_is_rewritten(case) -> None:
     before, after = CASES[case]
-    result = upgraded(HEAD + before)
+    result = upgrade(HEAD + before)
     assert after.replace("(1):(1) +", "1:1 +") in result.source.replace("(1):(1) +", "1:1 +")
     ast.parse(result.source)
 
@@ -153,7 +153,7 @@ LEFT = {
 @pytest.mark.parametrize("case", LEFT)
 def test_what_is_not_rewritten_is_said_with_its_line(case) -> None:
     before, word = LEFT[case]
-    result = upgraded(HEAD + before)
+    result = upgrade(HEAD + before)
     assert result.remarks, result.source
     lines = result.source.splitlines()
     assert any(word in str(remark) for remark in result.remarks), result.remarks
@@ -164,7 +164,7 @@ def test_what_is_not_rewritten_is_said_with_its_line(case) -> None:
 def test_walks_of_one_kernel_are_none_of_the_next() -> None:
     one = "def one(x):\n    i = nl.arange(4)[:, None]\n    y = x[i, 0]\n\n\n"
     text = one + "def two(x, i):\n    y = x[i, 0]\n"
-    assert "def two(x, i):\n    y = x[i, 0]" in upgraded(HEAD + text).source
+    assert "def two(x, i):\n    y = x[i, 0]" in upgrade(HEAD + text).source
 
 
 @settings(max_examples=30)
@@ -174,9 +174,9 @@ def test_a_source_without_nki_stays_to_the_byte(text) -> None:
         ast.parse(text)
     except (SyntaxError, ValueError):
         with pytest.raises(ValueError, match="no Python"):
-            upgraded(text)
+            upgrade(text)
         return
-    assert upgraded(text).source == text
+    assert upgrade(text).source == text
 
 
 def test_the_command_shows_writes_and_tells(tmp_path, capsys) -> None:
@@ -209,7 +209,7 @@ def test_public_kernels_go_as_recorded() -> None:
     for name, wanted in TRIALS["texts"].items():
         it = published.published()[name]
         text = published.text_of(it, Path(folder))
-        result = upgraded((TRIALS["head"] if it.candidate is not None else "") + text)
+        result = upgrade((TRIALS["head"] if it.candidate is not None else "") + text)
         place: dict = {"__name__": "upgraded"}
         exec(compile(result.source, name, "exec"), place)
         value = "runs"
@@ -232,12 +232,12 @@ def test_samples_that_are_zero_on_older_versions_are_diagnosed_as_recorded() -> 
     for name, wanted in samples["files"].items():
         words = ["git", "--git-dir", place, "show", f"{samples['commit']}:{name}"]
         text = subprocess.check_output(words, text=True)
-        result = upgraded(text)
+        result = upgrade(text)
         assert (len(result.edits), len(result.remarks)) == (wanted["edits"], wanted["left"]), name
         assert any(wanted["cause"] in remark.what for remark in result.remarks), name
 
 
 def test_a_harness_that_returns_zeros_is_named_with_what_takes_its_place() -> None:
     text = "def check(a):\n    return nki.baremetal()(kernel)(a)\n"
-    (remark,) = upgraded(HEAD + text).remarks
+    (remark,) = upgrade(HEAD + text).remarks
     assert remark.line == HEAD.count("\n") + 2 and "nki.baremetal" in remark.what

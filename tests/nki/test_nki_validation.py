@@ -20,10 +20,10 @@ from utils.nki.validation import (
     Estimate,
     Measurement,
     Report,
-    chosen,
     compare,
     measurements,
     report,
+    select,
     spearman,
 )
 from utils.nki.validation.estimates import QUANTITIES, SECONDS, kernel_of
@@ -159,12 +159,12 @@ def test_a_report_is_a_table_with_sources() -> None:
 
 
 def test_rows_are_chosen_by_name_number_ladder_kernel_and_chip() -> None:
-    assert {it.id for it in chosen("guide-hoisted")} == {"guide-hoisted"}
-    assert {it.row for it in chosen("12")} == {12}
-    assert len(chosen("gemm")) == 6
-    assert {it.target for it in chosen(target="trn1")} == {"trn1"}
+    assert {it.id for it in select("guide-hoisted")} == {"guide-hoisted"}
+    assert {it.row for it in select("12")} == {12}
+    assert len(select("gemm")) == 6
+    assert {it.target for it in select(target="trn1")} == {"trn1"}
     with pytest.raises(LookupError, match="no measurement is 'cake' on trn1; there are guide-"):
-        chosen("cake", "trn1")
+        select("cake", "trn1")
 
 
 @pytest.mark.parametrize("it", [it for it in EVERY if it.row in (6, 7)], ids=lambda it: it.id)
@@ -189,14 +189,14 @@ def test_a_kernel_moves_the_bytes_that_the_profiler_counted(name: str) -> None:
 
 
 def test_the_rate_of_transfers_rises_with_the_length_of_rows() -> None:
-    report = compare(chosen("transfer"))
+    report = compare(select("transfer"))
     assert report.ladders["transfer"] >= nki_validation.LEAST_CORRELATION
     rates = [comparison.estimate.value for comparison in report.comparisons]
     assert max(rates) == 100 and min(rates) < 10
 
 
 def test_the_best_measured_product_is_estimated_as_well_as_claimed() -> None:
-    assert compare(chosen("pipeline-two-level")).failures == []
+    assert compare(select("pipeline-two-level")).failures == []
 
 
 def test_the_command_prints_the_table_and_fails_if_a_criterion_does(capsys, monkeypatch) -> None:
@@ -240,7 +240,7 @@ def test_recording_some_keeps_the_others(tmp_path, monkeypatch) -> None:
 def test_the_command_records_when_it_is_asked(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(report, "FILE", tmp_path / "kept.json")
     assert command.main(["--row", "exp-4-activation", "--record"]) == 0
-    assert repr(nki_validation.recorded(chosen("exp-4-activation"))) in capsys.readouterr().out
+    assert repr(nki_validation.recorded(select("exp-4-activation"))) in capsys.readouterr().out
 
 
 def test_the_verb_is_there() -> None:

@@ -83,7 +83,7 @@ def server(course_copy: Path) -> Iterator[str]:
     """JupyterLab as `course.py start` runs it, on the copy. Returns its address."""
     port = free_port()
     own = ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
-    kernels = kernel_environment(server=kernel_server.given())
+    kernels = kernel_environment(server=kernel_server.socket_path())
     with kernels as environment, open(course_copy / "log", "w+") as log:
         environment |= {name: str(course_copy / ".jupyter") for name in own}
         environment |= {"PJRT_DEVICE": "CPU", "COURSE_STRICT": "0"}
@@ -194,7 +194,7 @@ def assert_accessible(page: Any) -> None:
 
 def test_the_first_page_leads_a_learner_to_the_open_exercise(server: str) -> None:
     progress.reset("all")  # the file of these tests, which the kernels read too
-    progress.lesson_done("lesson03")
+    progress.finish_lesson("lesson03")
     progress.record("lab03.ex1", "passed", 6)
     with opened(server, f"{copies.FOLDER}/{HOME}") as page:
         page.get_by_label("Track").select_option("Workshop of 90 minutes")

@@ -31,7 +31,7 @@ def execute(source: Path, tmp_path: Path, **environment: str) -> tuple[dict[str,
     progress, target = tmp_path / "progress.json", tmp_path / f"executed-{source.name}"
     base = dict(os.environ) | environment | {"COURSE_PROGRESS": str(progress)}
     with (
-        runner.kernel_environment(base, kernel_server.given()) as inner,
+        runner.kernel_environment(base, kernel_server.socket_path()) as inner,
         mock.patch.dict(os.environ, inner, clear=True),
     ):
         run = runner.execute(source, target)

@@ -224,7 +224,7 @@ def test_workers_of_a_scheduler_are_killed_and_nothing_is_lost_or_doubled(
         assert scheduler.stderr is not None
         address = next(line.split()[-1] for line in scheduler.stderr if "Scheduler at:" in line)
         with process("worker", address, "--nthreads", "1", "--nworkers", "2", paths=root):
-            with batch.connected(made(tmp_path), address) as pool:
+            with batch.connect(made(tmp_path), address) as pool:
                 pool.client.wait_for_workers(2, timeout=60)
                 batch.run(job(tmp_path), pool, texts.append)
     results, reasons = outcome(tmp_path / "out")

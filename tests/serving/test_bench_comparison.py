@@ -99,7 +99,7 @@ def test_equal_programs_seldom_differ_however_their_calls_hang_together(memory, 
     blocks = singles = 0
     for _ in range(400):
         pair = [[times(random, calls, memory)] for _ in range(2)]
-        _, units = comparison.divided(*pair)
+        _, units = comparison.samples_of(*pair)
         blocks += stats.mannwhitneyu(*units).pvalue < 0.05
         singles += stats.mannwhitneyu(pair[0][0], pair[1][0]).pvalue < 0.05
     assert blocks / 400 <= 0.09

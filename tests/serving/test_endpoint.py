@@ -225,7 +225,7 @@ def test_what_cannot_be_served_is_said_before_anything_is(tmp_path: Path, capsys
 def a_checkpoint_served(folder: Path) -> tuple[str, int, list[int], list[int]]:
     from utils.serving.endpoint import models
 
-    served = models.made(folder, folder, slots=2, context=40)
+    served = models.load(folder, folder, slots=2, context=40)
     prompt = served.texts.encode("né 東")
     expected = llama.plain_loop(llama.load(folder), prompt, 12)
     return served.name, served.graphs, [*served.engine.stream(Request(prompt, 12))], expected

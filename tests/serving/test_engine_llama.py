@@ -248,7 +248,7 @@ def test_a_graph_for_each_bucket_and_one_for_decoding_whatever_the_traffic() -> 
 
 
 def test_the_small_model_writes_words_of_its_text_through_the_engine() -> None:
-    model, vocabulary = letters.trained()
+    model, vocabulary = letters.train()
     prompt = vocabulary.encode("the old ")
     server = Engine(runner.Runner(model, Settings(context=128)))
     answer = [*server.stream(Request(prompt, 100))]
@@ -259,7 +259,7 @@ def test_the_small_model_writes_words_of_its_text_through_the_engine() -> None:
 
 def test_the_same_seed_trains_the_same_model() -> None:
     before = torch.random.get_rng_state()
-    one, two, other = (letters.trained(steps=2, seed=seed)[0] for seed in (1, 1, 2))
+    one, two, other = (letters.train(steps=2, seed=seed)[0] for seed in (1, 1, 2))
     assert torch.equal(torch.random.get_rng_state(), before)
     pairs = [*zip(one.parameters(), two.parameters(), other.parameters(), strict=True)]
     assert all(torch.equal(first, second) for first, second, _ in pairs)

@@ -20,7 +20,7 @@ ROWS = st.lists(st.floats(-1e4, 1e4, width=32), min_size=4, max_size=4)
 @given(st.lists(ROWS, min_size=1, max_size=3), st.sampled_from(["int8", "int4", "e4m3"]))
 def test_a_row_is_off_by_half_a_step_of_its_largest_value_at_most(rows, fmt):
     x = torch.tensor(rows)
-    off = (quantised.rounded(x, fmt) - x).abs()
+    off = (quantised.round_trip(x, fmt) - x).abs()
     largest = x.abs().amax(-1, keepdim=True)
     step = 1 / 16 if fmt == "e4m3" else 0.5 / quantised.LEVELS[fmt]
     assert bool((off <= largest * step * 1.001 + 1e-30).all())
@@ -41,7 +41,7 @@ def test_only_matrices_are_rounded_and_counted():
     assert quantised.weight_bytes(MODEL, "int8") == values + 4 * rows
     assert quantised.weight_bytes(MODEL, "int4") == values // 2 + 4 * rows
     with pytest.raises(ValueError, match="no format 'int3': there are int8, int4, fp32"):
-        quantised.rounded(torch.zeros(1), "int3")
+        quantised.round_trip(torch.zeros(1), "int3")
 
 
 def quantising(shapes: Settings) -> Engine:

@@ -30,7 +30,7 @@ def cache(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def answers(server, cache: Path) -> dict[str, str]:
     """Greedy tokens of a plain loop, with the server's model."""
-    model, vocabulary = letters.kept(cache)
+    model, vocabulary = letters.load(cache)
     return {
         prompt: vocabulary.decode(llama.plain_loop(model, vocabulary.encode(prompt), 30))
         for prompt in PROMPTS

@@ -178,7 +178,7 @@ def test_a_waiting_client_omits_what_its_users_felt():
         np.percentile(users.latencies_s, 99), rel=0.02
     )
     unsent = closed_loop(600, 1, lambda rows: 0.1, pauses=stall)
-    repaired = serving.corrected(unsent.seen_s, every_s=0.1)
+    repaired = serving.correct_omission(unsent.seen_s, every_s=0.1)
     assert len(repaired) == 600 + 100
     assert np.percentile(repaired, 99) > 9
 
@@ -193,7 +193,7 @@ def test_the_repair_is_that_of_the_histogram(seen, every):
         while missing >= every:
             expected.append(missing)
             missing -= every
-    result = serving.corrected(seen, every)
+    result = serving.correct_omission(seen, every)
     # Repeated subtraction rounds; whether one at the very edge is added may differ.
     assert abs(len(result) - len(expected)) <= sum(
         abs(latency / every - round(latency / every)) < 1e-9 for latency in seen
@@ -234,7 +234,7 @@ def test_no_smaller_fleet_keeps_the_target(due, service, percentile, limit):
         (lambda: open_loop([0.0], Linear(1, 0), pauses=[Pause(0, 1, server=3)]), "server"),
         (lambda: closed_loop(3, 0, Linear(1, 0)), "clients"),
         (lambda: closed_loop(0, 1, Linear(1, 0)), "plan"),
-        (lambda: serving.corrected([1.0], 0), "every_s"),
+        (lambda: serving.correct_omission([1.0], 0), "every_s"),
         (lambda: serving.md1_wait_s(100, 0.01), "load"),
         (lambda: serving.smallest_fleet([0.0] * 9, Linear(1, 0), 99, 1.5, most=3), "3 servers"),
         (lambda: serving.smallest_fleet([0.0], Linear(1, 0), 0, 1), "percentile"),

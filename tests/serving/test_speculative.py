@@ -36,7 +36,7 @@ class Told:
         return self.numbers.pop(0)
 
 
-def exactly(draft: np.ndarray, target: np.ndarray, check=speculative.checked) -> np.ndarray:
+def exactly(draft: np.ndarray, target: np.ndarray, check=speculative.verify) -> np.ndarray:
     """The distribution of the first token of a step with one drafted token, integrated over both
     uniform numbers: on a grid so fine that the error is below 1/200.
     """
@@ -118,7 +118,7 @@ def test_tokens_come_from_where_the_large_model_may_go(pair, seed):
     draft, target = pair
     random = np.random.default_rng(seed)
     drafted = [choose(row, random.random()) for row in draft]
-    made = speculative.checked(drafted, draft, target, random)
+    made = speculative.verify(drafted, draft, target, random)
     assert 1 <= len(made) <= 4 and made[:-1] == drafted[: len(made) - 1]
     assert all(target[place, token] > 0 for place, token in enumerate(made))
 
@@ -141,8 +141,8 @@ def test_tokens_of_a_pass(accepted, length):
 def test_what_does_not_fit_is_refused():
     random, row = np.random.default_rng(0), np.eye(VOCABULARY)[:1]
     with pytest.raises(ValueError, match="1 drafted tokens need 1 rows of draft and 2 of target"):
-        speculative.checked([0], row, row, random)
+        speculative.verify([0], row, row, random)
     with pytest.raises(ValueError, match="token 1 at place 0 was not drawn from its draft"):
-        speculative.checked([1], row, np.eye(VOCABULARY)[:2], random)
+        speculative.verify([1], row, np.eye(VOCABULARY)[:2], random)
     with pytest.raises(ValueError, match="accepted is 0 to 1"):
         speculative.tokens_per_pass(1.5, 2)

@@ -119,7 +119,7 @@ def test_what_keeps_a_level_and_what_does_not():
     fast, late, slow = (
         Served(0.0, (1.0, 1.5, 2.0)), Served(1.0, (3.0,)), Served(2.0, (3.0, 3.5, 8.0)),
     )  # fmt: skip
-    assert traffic.kept([fast, late, slow], first_s=1.0, token_s=0.5) == pytest.approx(1 / 3)
+    assert traffic.attainment([fast, late, slow], first_s=1.0, token_s=0.5) == pytest.approx(1 / 3)
     assert traffic.goodput_per_s([fast, late, slow], 2.0, 0.5) == 2 / 8
     assert (slow.longest_gap_s, late.per_token_s, late.longest_gap_s) == (4.5, 0.0, 0.0)
 

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from utils.cost.tco import InputError, compare, scenario, scenarios, tornado, warned
+from utils.cost.tco import InputError, compare, scenario, scenarios, tornado, warnings
 from utils.course.catalog import ROOT
 from utils.show.dashboard import export, form, results, server
 from utils.show.dashboard.page import Page
@@ -67,7 +67,7 @@ every_scenario = pytest.mark.parametrize("name", list(scenarios()))
     ],
 )
 def test_a_value_may_have_separators_and_another_unit(path: str, text: str, value: float) -> None:
-    assert form.typed(scenario(LORA), path, text) == pytest.approx(value)
+    assert form.parse(scenario(LORA), path, text) == pytest.approx(value)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_bad_input_names_the_field_the_value_and_what_is_allowed(
     path: str, text: str, says: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        form.typed(scenario(LORA), path, text)
+        form.parse(scenario(LORA), path, text)
     assert str(caught.value).startswith(says)
 
 
@@ -101,7 +101,7 @@ def test_bad_input_names_the_field_the_value_and_what_is_allowed(
 @settings(max_examples=200)
 def test_whatever_is_typed_is_a_number_or_is_refused(text: str, path: str) -> None:
     try:
-        value = form.typed(scenario(LORA), path, text)
+        value = form.parse(scenario(LORA), path, text)
     except InputError as error:
         assert error.field == path
     else:
@@ -128,15 +128,15 @@ def test_a_link_opens_what_it_was_made_from(name: str) -> None:
     changes = {p: item.value * 0.5 for p, item in base.inputs.items() if "weeks" in p}
     assert changes
     shown = base.with_values(changes)
-    opened, shape, fault = form.opened(form.link(shown, "uniform"))
+    opened, shape, fault = form.open_link(form.link(shown, "uniform"))
     assert (shape, fault) == ("uniform", "")
     assert opened.inputs == shown.inputs and opened.name == name
-    assert form.opened(form.link(base)) == (base, "triangular", "")
+    assert form.open_link(form.link(base)) == (base, "triangular", "")
 
 
 def test_without_a_link_the_first_scenario_opens() -> None:
     first = next(iter(scenarios().values()))
-    assert form.opened("") == (first, "triangular", "")
+    assert form.open_link("") == (first, "triangular", "")
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_without_a_link_the_first_scenario_opens() -> None:
 def test_a_bad_link_says_what_is_wrong_and_opens_the_scenario(
     query: str, opens: str, says: str
 ) -> None:
-    shown, shape, fault = form.opened(query)
+    shown, shape, fault = form.open_link(query)
     assert shape == "triangular"
     assert shown == (scenario(opens) if opens else next(iter(scenarios().values())))
     assert says in fault and len(fault) < 400
@@ -203,7 +203,7 @@ def test_every_input_is_in_one_group_with_its_range_and_source(name: str) -> Non
 def test_numbers_in_boxes_come_back_as_they_were() -> None:
     for item in scenarios().values():
         for path, own in item.inputs.items():
-            back = form.typed(item, path, form.number(own.value))
+            back = form.parse(item, path, form.number(own.value))
             assert back == pytest.approx(own.value, rel=1e-3)
 
 
@@ -213,7 +213,7 @@ def test_numbers_in_boxes_come_back_as_they_were() -> None:
 @every_scenario
 def test_the_table_has_inputs_costs_results_and_warnings(name: str) -> None:
     compared = compare(scenario(name), draws=100)
-    result = warned(compared.scenario, compared.a, compared.b)
+    result = warnings(compared.scenario, compared.a, compared.b)
     content = export.table(compared, result)
     rows = list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"))))
     kinds = [row["kind"] for row in rows]
@@ -285,7 +285,7 @@ def test_a_break_even_can_be_looked_for_along_every_input(name: str) -> None:
 @every_scenario
 def test_warnings_and_what_to_find_out_are_those_of_the_report(name: str) -> None:
     compared = compare(scenario(name))
-    result = warned(compared.scenario, compared.a, compared.b)
+    result = warnings(compared.scenario, compared.a, compared.b)
     made = report(compared.scenario)
     for shown, points in (
         (results.warnings(result, compared), made.warnings),
@@ -307,7 +307,7 @@ def test_what_a_scenario_says_is_escaped() -> None:
     evil = dataclasses.replace(option.context, instance="<script>", region="<script>")
     options = {**base.options, first: dataclasses.replace(option, context=evil)}
     compared = compare(dataclasses.replace(base, options=options), draws=100)
-    result = warned(compared.scenario, compared.a, compared.b)
+    result = warnings(compared.scenario, compared.a, compared.b)
     assert "<script>" not in results.headline(compared) + results.warnings(result, compared)
 
 
@@ -390,7 +390,7 @@ def failures_beyond_the_draws() -> float:
     low, high = 1.0, 1e6
     while high / low > 1.01:
         middle = (low * high) ** 0.5
-        opens = not form.opened(f"scenario=pretrain-70b&failures={middle}")[2]
+        opens = not form.open_link(f"scenario=pretrain-70b&failures={middle}")[2]
         low, high = (middle, high) if opens else (low, middle)
     return low
 
@@ -482,7 +482,7 @@ def test_a_port_that_is_taken_is_left_alone() -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        assert server.taken(port) and server.free_port(port) > port
+        assert server.in_use(port) and server.free_port(port) > port
         command = [sys.executable, "course.py", "--inside", "tco", "--no-browser", f"--port={port}"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")

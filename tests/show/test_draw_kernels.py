@@ -9,7 +9,7 @@ import pytest
 from tests.repo.test_repo import FIGURE_BYTES
 from tests.show.pictures import kept
 from utils.nki import simulator
-from utils.nki.simulator.traffic import moved
+from utils.nki.simulator.traffic import moves
 from utils.show import draw
 from utils.show.draw import kernels as drawing
 
@@ -114,16 +114,16 @@ def test_loads_are_counted_where_they_are() -> None:
         return out
 
     program = nki.profile(kernel)(nki.Shape((256, 128), "float32")).program
-    result = moved(program, program.inputs[0])
+    result = moves(program, program.inputs[0])
     assert result.rows == (0, 128, 256) and result.columns == (0, 64, 128)
     assert np.array_equal(result.times, [[0, 3], [1, 0]])
     assert result.most == 3 and result.mean == 1.0
-    assert moved(program, program.inputs[0], reads=False).most == 0
+    assert moves(program, program.inputs[0], reads=False).most == 0
 
 
 def test_loads_agree_with_the_bytes_of_the_profile(tiled: Any) -> None:
     program = tiled.program
-    read = sum(moved(program, input_).mean * input_.size_bytes for input_ in program.inputs)
+    read = sum(moves(program, input_).mean * input_.size_bytes for input_ in program.inputs)
     assert read == tiled.hbm_read
 
 
@@ -137,5 +137,5 @@ def test_a_view_of_three_dimensions_counts_by_rows() -> None:
         return out
 
     program = nki.profile(kernel)(nki.Shape((2, 128, 32), "float32")).program
-    result = moved(program, program.inputs[0])
+    result = moves(program, program.inputs[0])
     assert result.rows == (0, 128, 256) and np.array_equal(result.times, [[0], [1]])

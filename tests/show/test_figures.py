@@ -42,7 +42,7 @@ def stalled() -> Picture:
     random = np.random.default_rng(0)
     before = round_to(random.standard_normal(500).astype(np.float32), "bf16")
     step = (1e-3 * random.standard_normal(500)).astype(np.float32)
-    return draw.stalled(before, step, round_to(before - step, "bf16"), FORMATS["bf16"], "c")
+    return draw.stalls(before, step, round_to(before - step, "bf16"), FORMATS["bf16"], "c")
 
 
 def verdicts() -> Picture:
@@ -89,7 +89,7 @@ FIGURES: dict[str, Callable[[], Picture]] = {
     "software": lambda: software.ways("c"),
     "limit": lambda: latencies.percentiles({"one": RUN.latencies_s}, "c", limit_s=0.05),
     "seven": lambda: latencies.percentiles({str(i): RUN.latencies_s for i in range(7)}, "c"),
-    "felt": lambda: latencies.felt({"open": ([0.0, 1.0], [0.1, 0.2])}, "c", stall=(0.2, 0.4)),
+    "felt": lambda: latencies.waits({"open": ([0.0, 1.0], [0.1, 0.2])}, "c", stall=(0.2, 0.4)),
     "tradeoff": lambda: latencies.tradeoff({"a": POINTS, "b": POINTS}, "c", limit_s=0.05),
     "few": lambda: latencies.intervals({"few": (None, 0.02, None)}, 0.03, "c"),
     "slots": lambda: batches.slots({"a": [(0, 3)] * 200, "b": [(0, None), (1, 0)]}, "c"),

@@ -9,7 +9,7 @@ from tests.show.pictures import kept
 from utils.nki import simulator
 from utils.nki.puzzles import board, judging
 from utils.nki.puzzles.catalog import puzzle, puzzles
-from utils.nki.puzzles.observing import observed
+from utils.nki.puzzles.observing import observe
 from utils.nki.puzzles.recording import solution
 from utils.show import puzzles as page
 from utils.show.draw import tiles
@@ -19,7 +19,7 @@ def test_a_cell_is_judged_without_its_check_and_the_best_is_kept(
     monkeypatch, tmp_path, capsys
 ) -> None:
     monkeypatch.setenv(board.VARIABLE, str(tmp_path / "board.json"))
-    monkeypatch.setattr(page, "judged", lambda item, text: judging.check(item, text, 3, observed))
+    monkeypatch.setattr(page, "judged", lambda item, text: judging.check(item, text, 3, observe))
     monkeypatch.setattr(sys, "path", sys.path[:])
     simulator.use()
     cell = tmp_path / "cell.py"

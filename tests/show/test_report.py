@@ -20,7 +20,7 @@ from utils.show.report import Report, report, to_csv, to_html, to_pdf
 from utils.show.report.build import verdict_of
 from utils.show.report.decision_parts import sections, warnings
 from utils.show.report.spreadsheet import COLUMNS
-from utils.show.report.wording import believed, quantity, sentence, unbroken
+from utils.show.report.wording import no_break, quantity, range_of, sentence
 
 TODAY = datetime.date(2026, 11, 21)
 NAMES = tuple(tco.scenarios())
@@ -183,11 +183,11 @@ def test_the_first_page_is_complete_by_itself(name: str, make: object) -> None:
     first = result[0]
     assert f"Page 1 of {len(result)}" in first
     for text in (made.title, made.headline, made.answer, made.question):
-        assert spaced(unbroken(text)) in first
+        assert spaced(no_break(text)) in first
     for section in made.sections:
         assert section.title in first
         if section.points and section.most:
-            assert spaced(unbroken(section.points[0]))[:60] in first
+            assert spaced(no_break(section.points[0]))[:60] in first
     whole = re.sub(r"\W+", "", " ".join(result))
     for section in made.sections:
         assert all(re.sub(r"\W+", "", point) in whole for point in section.points)
@@ -313,9 +313,9 @@ def test_something_else_than_a_decision_or_a_pilot_is_refused(name: str) -> None
 def test_energy_is_shown_where_it_is_given() -> None:
     base = tco.scenario("lora-13b")
     owned = {
-        "power": tco.assumed(0.7, "kW", 0.5, 0.9, "a chip with its share of the server"),
-        "pue": tco.assumed(1.2, "ratio", 1.1, 1.5, "a new building"),
-        "carbon": tco.assumed(0.3, "kg/kWh", 0.1, 0.5, "a mixed grid"),
+        "power": tco.assume(0.7, "kW", 0.5, 0.9, "a chip with its share of the server"),
+        "pue": tco.assume(1.2, "ratio", 1.1, 1.5, "a new building"),
+        "carbon": tco.assume(0.3, "kg/kWh", 0.1, 0.5, "a mixed grid"),
     }
     made = report(dataclasses.replace(base, shared={**base.shared, **owned}), today=TODAY)
     rows = {row[0]: row[1] for row in made.costs.rows}
@@ -341,7 +341,7 @@ def test_values_and_ranges_are_said_in_words() -> None:
 
     def ranged(path: str, low: float, high: float) -> str:
         item = dataclasses.replace(scenario.inputs[path], value=low, low=low, high=high)
-        return believed(path, item, scenario)
+        return range_of(path, item, scenario)
 
     assert ranged("trainium.price", 30, 40.5) == "USD 30 to 40.50 an hour"
     assert ranged("queue", 0, 0.5) == "0 to 30 minutes"

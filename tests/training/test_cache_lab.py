@@ -44,7 +44,7 @@ def measured(fake: str) -> Recording:
 
 @pytest.fixture(scope="module")
 def recorded() -> Recording:
-    return coldstart.recorded()
+    return coldstart.read()
 
 
 def counts(start: coldstart.Start) -> tuple[int | None, ...]:
@@ -134,7 +134,7 @@ def test_the_recording_names_no_machine_and_no_folder() -> None:
 def test_a_recording_is_read_back_as_it_was_written(measured: Recording, tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     recording.save(measured, path)
-    again = coldstart.recorded(path)
+    again = coldstart.read(path)
     assert dataclasses.replace(again, trials=()) == dataclasses.replace(measured, trials=())
     assert [t.case for t in again.trials] == [t.case for t in measured.trials]
     assert again.trials[0].start.losses == measured.trials[0].start.losses
@@ -142,7 +142,7 @@ def test_a_recording_is_read_back_as_it_was_written(measured: Recording, tmp_pat
         again.group("warm")
     path.write_text(json.dumps({"format": 0}))
     with pytest.raises(ValueError, match="no recording of the cache lab"):
-        coldstart.recorded(path)
+        coldstart.read(path)
 
 
 def test_the_table_shows_every_case(recorded: Recording) -> None:
@@ -286,7 +286,7 @@ def test_the_command_measures_and_records(fake: str, tmp_path: Path, monkeypatch
     monkeypatch.setattr(experiments, "FLIPS", 2)
     out = tmp_path / "mine.json"
     assert cache_lab.main(["--out", str(out)]) == 0
-    assert coldstart.recorded(out).group("two writers")["afterwards"].hits == 2
+    assert coldstart.read(out).group("two writers")["afterwards"].hits == 2
     printed = capsys.readouterr().out
     assert "cold 1: 2 compiles, 0 hits" in printed and f"Recorded in {out}" in printed
     with pytest.raises(SystemExit):

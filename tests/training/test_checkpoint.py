@@ -238,7 +238,7 @@ def test_no_good_one_is_an_error_and_not_a_fresh_start(tmp_path: Path) -> None:
 
 
 def test_torch_alone_does_not_notice_a_flipped_bit(tmp_path: Path) -> None:
-    content = bytearray(folder.encoded({"weights": torch.zeros(1000)}))
+    content = bytearray(folder.encode({"weights": torch.zeros(1000)}))
     place = content.index(bytes(500))
     content[place + 42] ^= 64
     loaded = torch.load(io.BytesIO(content), weights_only=True)

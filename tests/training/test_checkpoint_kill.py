@@ -152,7 +152,7 @@ def killed_in_a_plain_save(path: Path) -> None:
     import torch
 
     torch.save({"weights": torch.zeros(1000)}, path)
-    checkpoint.kills.killed_at_byte(2000)
+    checkpoint.kills.kill_at_byte(2000)
     torch.save({"weights": torch.ones(1000)}, path)
 
 

@@ -278,7 +278,7 @@ def test_the_arithmetic_of_adapters_is_that_of_a_real_llama() -> None:
 @given(st.integers(64, 32768), st.integers(1, 8), st.integers(1, 64))
 def test_adapters_need_less_and_who_holds_a_replica_has_the_room(length, rows, rank) -> None:
     a = LLAMA
-    small, large = arithmetic.adapted(a, length, rows, rank), arithmetic.full(a, length, rows)
+    small, large = arithmetic.lora(a, length, rows, rank), arithmetic.full(a, length, rows)
     assert small.total < large.total and small.activations == large.activations
     assert small.frozen == 2 * a.parameters
     for need in (small, large):
@@ -294,7 +294,7 @@ def test_adapters_need_less_and_who_holds_a_replica_has_the_room(length, rows, r
 def test_what_the_lesson_says_of_7b_on_one_core_and_of_the_adapters_of_13b() -> None:
     """The room that is left on a core of Trainium1 is less than one layer needs in backward."""
     a, b = architecture("llama-2-7b"), architecture("llama-2-13b")
-    left = arithmetic.usable(machine("trainium1", "core")) - arithmetic.adapted(a, 2048).total
+    left = arithmetic.usable(machine("trainium1", "core")) - arithmetic.lora(a, 2048).total
     layer = activation_bytes(1, 1, 2048, a.width, a.heads, "selective")
     assert 0 < left < layer and round(left / 1e9, 1) == round(layer / 1e9, 1) == 0.3
     every = arithmetic.adapter_parameters(b, 16, arithmetic.ATTENTION + arithmetic.PERCEPTRON)

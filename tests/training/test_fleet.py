@@ -36,7 +36,7 @@ def test_under_a_lock_one_compiles_and_the_others_wait_and_are_paid() -> None:
 
 
 def test_compiling_ahead_by_hand() -> None:
-    ahead = fleet.precompiled(
+    ahead = fleet.precompile(
         (4.0, 3.0, 3.0, 2.0), 10, compilers=2, trial_seconds=5.0, load_seconds=0.5
     )
     assert ahead == fleet.WarmUp(5.0 + 6.0 + 2.0, 11.0 + 10 * 2.0, 12.0, 4)
@@ -100,7 +100,7 @@ def test_the_smallest_fleet_for_which_compiling_ahead_pays(
     paying = fleet.workers_to_pay(graphs, **options)
 
     def pays(workers: int) -> bool:
-        ahead = fleet.precompiled(graphs, workers, **options)
+        ahead = fleet.precompile(graphs, workers, **options)
         return ahead.worker_seconds < fleet.warm_up(graphs, workers).worker_seconds
 
     if paying is None:

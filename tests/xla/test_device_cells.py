@@ -78,7 +78,7 @@ def other_python(path: Path, prelude: str = "") -> Path:
 
 STUB = (
     f"import sys; sys.path.insert(0, {str(defaults.ROOT)!r})\n"
-    "from utils.xla import neuron_stub; stub = neuron_stub.installed(); stub.__enter__()\n"
+    "from utils.xla import neuron_stub; stub = neuron_stub.install(); stub.__enter__()\n"
 )
 NO_TORCH = (
     f"import sys, types; sys.path.insert(0, {str(defaults.ROOT)!r})\n"

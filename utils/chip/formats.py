@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-__all__ = ["FORMATS", "MODES", "Format", "format_of", "round_to", "widened"]
+__all__ = ["FORMATS", "MODES", "Format", "format_of", "round_to", "widen"]
 
 MODES = ("nearest", "stochastic", "toward-zero")
 
@@ -109,7 +109,7 @@ class Format:
         >>> Format("bf16", 8, 7, 127).spacing([1.0, 256.0]).tolist()
         [0.0078125, 2.0]
         """
-        wide, _ = widened(x)
+        wide, _ = widen(x)
         inside = np.abs(wide) <= self.max
         return np.where(inside, quantum(wide, self), np.nan)[()]
 
@@ -151,8 +151,8 @@ class Format:
         >>> hex(Format("bf16", 8, 7, 127).encode(-1.5))
         '0xbfc0'
         """
-        wide, _ = widened(x)
-        values = rounded(wide, self, saturate=saturate)
+        wide, _ = widen(x)
+        values = round_wide(wide, self, saturate=saturate)
         size = np.abs(values)
         finite = np.isfinite(size)
         size = np.where(finite, size, 0)
@@ -227,11 +227,11 @@ def round_to(
     >>> round_to([1.00390625, 1.01171875], "bf16").tolist()
     [1.0, 1.015625]
     """
-    wide, narrow = widened(x)
-    return rounded(wide, format_of(fmt), mode, saturate, rng).astype(narrow, copy=False)[()]
+    wide, narrow = widen(x)
+    return round_wide(wide, format_of(fmt), mode, saturate, rng).astype(narrow, copy=False)[()]
 
 
-def widened(x: Any) -> tuple[np.ndarray, type]:
+def widen(x: Any) -> tuple[np.ndarray, type]:
     """x as float64 without a change of value, and the type that its rounded values are given in."""
     array = np.asarray(x)
     if not np.can_cast(array.dtype, np.float64, "same_kind") or array.dtype.itemsize > 8:
@@ -250,7 +250,7 @@ def quantum(wide: np.ndarray, fmt: Format) -> np.ndarray:
     return (lowest << _MANTISSA_BITS).view(np.float64)
 
 
-def rounded(
+def round_wide(
     wide: np.ndarray,
     fmt: Format,
     mode: str = "nearest",

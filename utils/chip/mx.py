@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from utils.chip.formats import FORMATS, Format, format_of, round_to, widened
+from utils.chip.formats import FORMATS, Format, format_of, round_to, widen
 
 ELEMENTS = ("e4m3fn", "e5m2", "e3m2", "e2m3", "e2m1")
 SCALE = FORMATS["e8m0"]
@@ -91,7 +91,7 @@ def _quantise(x: np.ndarray, element: str | Format, sizes: tuple[int, ...], head
         raise ValueError(f"elements of MX blocks are {', '.join(ELEMENTS)}, found {form.name}")
     if any(size < 1 or length % size for length, size in zip(x.shape, sizes, strict=True)):
         raise ValueError(f"shape {x.shape} does not divide into blocks of {sizes}: pad it")
-    wide, _ = widened(x)
+    wide, _ = widen(x)
     split = [n for length, size in zip(x.shape, sizes, strict=True) for n in (length // size, size)]
     blocks = wide.reshape(split)
     within = tuple(range(1, 2 * x.ndim, 2))

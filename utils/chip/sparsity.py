@@ -24,7 +24,7 @@ def prune(w: np.ndarray, keep: int = 4, of: int = 16) -> np.ndarray:
     return pruned.reshape(w.shape)
 
 
-def kept_share(w: np.ndarray) -> float:
+def density(w: np.ndarray) -> float:
     """The share of values that are not zero."""
     return np.count_nonzero(w) / np.size(w)
 

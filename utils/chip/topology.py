@@ -51,7 +51,7 @@ def ring(chips: int) -> Topology:
     return Topology("ring", (chips,))
 
 
-def switched(chips: int) -> Topology:
+def switch(chips: int) -> Topology:
     """Every chip is joined to one switch without congestion, and through it to any other."""
     if chips < 1:
         raise ValueError(f"a switch joins 1 chip or more, found {chips}")

@@ -47,12 +47,12 @@ def driver(root: Path = Path("/")) -> str:
     return "libcuda.so.1"
 
 
-def chosen(wanted: str, driver: str, xla: bool = True) -> str:
+def choose(wanted: str, driver: str, xla: bool = True) -> str:
     """The build to install: stand-ins never go where a driver could make torch call them.
 
     xla: whether torch-xla has a build for this machine.
 
-    >>> chosen("slim", "/dev/nvidiactl"), chosen("slim", ""), chosen("cpu", "/dev/neuron0")
+    >>> choose("slim", "/dev/nvidiactl"), choose("slim", ""), choose("cpu", "/dev/neuron0")
     ('full', 'slim', 'cpu')
     """
     if not xla:
@@ -60,12 +60,12 @@ def chosen(wanted: str, driver: str, xla: bool = True) -> str:
     return "full" if wanted == "slim" and driver else wanted
 
 
-def left_out(build: str, names: Iterable[str]) -> set[str]:
+def omitted_by(build: str, names: Iterable[str]) -> set[str]:
     """The packages among `names` that `build` does without.
 
-    >>> sorted(left_out("slim", ["torch", "triton", "nvidia-nccl-cu12", "nvidia-cufile-cu12"]))
+    >>> sorted(omitted_by("slim", ["torch", "triton", "nvidia-nccl-cu12", "nvidia-cufile-cu12"]))
     ['nvidia-nccl-cu12', 'triton']
-    >>> sorted(left_out("cpu", ["torch", "triton", "numpy"]))
+    >>> sorted(omitted_by("cpu", ["torch", "triton", "numpy"]))
     ['torch', 'triton']
     """
     if build in ("full", PLAIN):
@@ -93,5 +93,5 @@ def packages(lock: str) -> dict[str, list[str]]:
 def selection(lock: str, build: str) -> str:
     """The lock's text without the packages that `build` leaves out."""
     entries = packages(lock)
-    without = left_out(build, entries)
+    without = omitted_by(build, entries)
     return "".join(e for name, several in entries.items() if name not in without for e in several)

@@ -29,7 +29,7 @@ def make(home: Home, build: str, folder: Path, say: Say) -> Path:
     Needs the network, and git. Raises SetupError.
     """
     name = f"trainium-course-{version(home.root)}"
-    note = needed(home, "learner", build)
+    note = requirements(home, "learner", build)
     python = note["python"]
     files: dict[str, Path | bytes] = dict(course_files(home.root))
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def make(home: Home, build: str, folder: Path, say: Say) -> Path:
     return out
 
 
-def needed(home: Home, needs: str, build: str) -> dict[str, str]:
+def requirements(home: Home, needs: str, build: str) -> dict[str, str]:
     """What wheels must be made for, to be installed here."""
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
     fingerprint = home.fingerprint(needs, build)
@@ -64,7 +64,7 @@ def check(home: Home, needs: str, build: str) -> None:
         note = json.loads((home.wheels / NOTE).read_text())
     except (OSError, ValueError):
         note = {}
-    for key, value in needed(home, needs, build).items():
+    for key, value in requirements(home, needs, build).items():
         if note.get(key) != value:
             why = f"were made for {key} {note.get(key, 'unknown')}, and this is {key} {value}"
             if key == "lock":

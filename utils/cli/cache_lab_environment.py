@@ -85,7 +85,7 @@ def ensure(home: LabHome, say: Say) -> None:
 
 def _build(record: Record) -> str:
     """The build of torch: slim, unless it did not load here or a driver forbids it."""
-    return builds.chosen(record.choice, builds.driver())
+    return builds.choose(record.choice, builds.driver())
 
 
 def remove(home: LabHome, say: Say) -> None:
@@ -145,7 +145,7 @@ def write_lock(home: LabHome, say: Say) -> None:
     """For maintainers: resolve `PINS` anew, with the versions of the course's own lock where both
     have a package. Needs the network."""
     own = builds.packages(Home(home.root).lock("learner"))
-    torch_only = builds.left_out("cpu", own) | {"torch", "torch-xla", "setuptools"}
+    torch_only = builds.omitted_by("cpu", own) | {"torch", "torch-xla", "setuptools"}
     pins = [
         entry.partition("\\")[0].strip()
         for name, entries in own.items()

@@ -122,7 +122,7 @@ def _late(
 
 def _say(what: str, names: Iterable[str], file: TextIO | None = None) -> None:
     if names := list(names):
-        print(f"  {len(names)} {what}: {results.listed(names)}", file=file)
+        print(f"  {len(names)} {what}: {results.join_names(names)}", file=file)
 
 
 Verb = Callable[[argparse.Namespace], None]
@@ -172,7 +172,7 @@ def main(argv: list[str]) -> int:
     try:
         with ExitStack() as stack:  # nbgrader's gradebook has one writer at a time
             for out in {out.resolve() for out in outs}:
-                stack.enter_context(folders.claimed(out))
+                stack.enter_context(folders.claim(out))
             VERBS[given.verb][0](given)
     except (ValueError, GradebookError) as error:
         print(error, file=sys.stderr)

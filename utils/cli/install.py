@@ -55,7 +55,7 @@ def ensure(home: Home, needs: str, say: Say, *, choice: str = "", recheck: bool 
     before = read_record(home)
     choice = choice or before.choice
     driver = builds.driver()
-    build = builds.chosen(choice, driver, has_xla())
+    build = builds.choose(choice, driver, has_xla())
     if is_complete(home, before, needs, build) and not recheck:
         untouchable = not access(home.venv, W_OK) or not home.uv.exists()
         if untouchable or Uv(home, say, 0).audit(builds.selection(home.lock(needs), build)):
@@ -195,7 +195,7 @@ class Steps:
                 self.install_official_torch(lock)
             swap = ["--reinstall-package", "torch"] if official and build != "cpu" else []
             self.uv.install(builds.selection(lock, build), *swap)
-            unwanted = builds.left_out(build, builds.packages(lock)) - {"torch"}
+            unwanted = builds.omitted_by(build, builds.packages(lock)) - {"torch"}
             present = [
                 name
                 for name in sorted(unwanted)

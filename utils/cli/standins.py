@@ -52,7 +52,7 @@ def cuda(site: Path) -> dict[str, bytes]:
     files = {path: shared_object() for path in EMPTY if not (site / path).exists()}
     if not (site / HOLDER).exists():
         readers = [path for name in READERS if (path := site / "torch" / "lib" / name).exists()]
-        asked = {name for path in readers for name in undefined(path) if ASKED.match(name)}
+        asked = {name for path in readers for name in undefined_symbols(path) if ASKED.match(name)}
         files[HOLDER] = shared_object(asked)
     return files
 
@@ -103,7 +103,7 @@ DYNAMIC_SYMBOLS = 11  # the type of a section, and the bytes of an entry in it
 SYMBOL_BYTES = 24
 
 
-def undefined(path: Path) -> set[str]:
+def undefined_symbols(path: Path) -> set[str]:
     """The global symbols that the shared library at `path` leaves for others to define; a weak one
     may stay without."""
     names = set()

@@ -140,10 +140,10 @@ def _is_ours(module: str) -> bool:
     return module.partition(".")[0] == "utils"
 
 
-def renamed(source: str, package: str, rooms: Iterable[str]) -> str:
+def rename(source: str, package: str, rooms: Iterable[str]) -> str:
     """Python source with `package` in place of `utils`, in code and in texts that name a module.
 
-    >>> renamed("from utils.facts import units  # utils\\n'utils.facts.units'", "own", ["facts"])
+    >>> rename("from utils.facts import units  # utils\\n'utils.facts.units'", "own", ["facts"])
     "from own.facts import units  # utils\\n'own.facts.units'"
     """
     named = re.compile(rf"\butils(?=[./](?:{'|'.join(rooms)})\b)")
@@ -200,7 +200,7 @@ def _copy(file: Path, package: Path, tool: Tool, rooms: list[str]) -> str:
     target = package / file.relative_to(ROOT / "utils")
     target.parent.mkdir(parents=True, exist_ok=True)
     source = file.read_text(encoding="utf-8")
-    target.write_text(renamed(source, tool.package, rooms), encoding="utf-8")
+    target.write_text(rename(source, tool.package, rooms), encoding="utf-8")
     return source
 
 

@@ -45,7 +45,7 @@ class Cells:
         >>> cells.left_over("double")
         ['dubble']
         """
-        self.latest[cell_id] = defined(source)
+        self.latest[cell_id] = names_in(source)
         self.ever |= dict.fromkeys(self.latest[cell_id], cell_id)
 
     def left_over(self, name: str) -> list[str] | None:
@@ -57,11 +57,11 @@ class Cells:
         return sorted(self.latest[self.ever[name]])
 
 
-def defined(source: str) -> set[str]:
+def names_in(source: str) -> set[str]:
     """The names that a text of Python binds at its top level; none if it is no Python, and `ANY`
     if it runs what cannot be seen here.
 
-    >>> sorted(defined("import math as m; x = 1\\ndef f(a):\\n    b = a\\nprint(y)"))
+    >>> sorted(names_in("import math as m; x = 1\\ndef f(a):\\n    b = a\\nprint(y)"))
     ['f', 'm', 'x']
     """
     try:

@@ -159,14 +159,14 @@ def is_clone(root: Path) -> bool:
     return top is not None and top.returncode == 0 and top.stdout.startswith(b"\n")
 
 
-def changed(root: Path) -> list[str]:
+def changed_files(root: Path) -> list[str]:
     """The files that git knows and that differ from the last commit."""
     diff = git(root, "diff", "--name-only", "-z", "HEAD")
     names = diff.stdout.decode(errors="replace").split("\0") if diff else []
     return [name for name in names if name]
 
 
-def committed(root: Path, name: str) -> bytes | None:
+def read_committed(root: Path, name: str) -> bytes | None:
     """A file as it was committed last; None where it was not, or where there is no git."""
     shown = git(root, "show", f"HEAD:{name}") if is_clone(root) else None
     return shown.stdout if shown and shown.returncode == 0 else None
@@ -176,7 +176,7 @@ def pull(root: Path = ROOT) -> str:
     """Fetch the newest course, if this is a clone of it. Returns what happened, in a sentence."""
     if not is_clone(root):
         return "The course's folder is not a git clone: its present version counts as the newest."
-    if names := changed(root):
+    if names := changed_files(root):
         shown = ", ".join(names[:3]) + (" and more" if len(names) > 3 else "")
         return f"Nothing was fetched, because files of the course are changed here: {shown}."
     done = git(root, "pull", "--ff-only", "--quiet")
@@ -215,14 +215,14 @@ def course_key(name: str, content: bytes | None) -> tuple[str, str] | None:
     return str(course["kind"]), number if number.isdigit() else PurePosixPath(name).stem
 
 
-def published(root: Path, name: str) -> bytes | None:
+def read_release(root: Path, name: str) -> bytes | None:
     """A file as learners get it now; None if what lies there was not made by the course."""
     content = read_file(root / name)
     if not name.endswith(".ipynb"):
         return content
     notebook = notebook_of(name, content)
     if notebook is None or merge.saved_by_jupyter(notebook) and not _is_maintained():
-        return _as_published(name, committed(root, name))
+        return _as_published(name, read_committed(root, name))
     return _as_published(name, content)
 
 
@@ -230,7 +230,7 @@ def _as_published(name: str, content: bytes | None) -> bytes | None:
     notebook = notebook_of(name, content)
     if notebook is None or course_key(name, content) is None:
         return None
-    return merge.write(merge.published(notebook, name.count("/")))
+    return merge.write(merge.learner_copy(notebook, name.count("/")))
 
 
 # ---- bringing up to date
@@ -240,7 +240,7 @@ def sync(root: Path = ROOT) -> list[Change]:
     """Take over old edits, then bring work/ to what the course's folder holds."""
     changes = take_over(root)
     names = sources(root)
-    new = {name: content for name in names if (content := published(root, name)) is not None}
+    new = {name: content for name in names if (content := read_release(root, name)) is not None}
     store = folder(root) / PUBLISHED
     paths = [path for path in store.rglob("*") if path.is_file() and not path.name.startswith(".")]
     gone = {path.relative_to(store).as_posix() for path in paths}.difference(names)
@@ -378,7 +378,7 @@ def take_over(root: Path, old: Path | None = None) -> list[Change]:
         if content and notebook and merge.saved_by_jupyter(notebook) and course_key(name, content):
             saved[name] = content
     if mends := not old and bool(saved) and is_clone(root):
-        names = changed(root)
+        names = changed_files(root)
         others = [name for name in names if name not in saved and (root / name).exists()]
         saved = {name: content for name, content in saved.items() if name in names}
         if others:
@@ -389,8 +389,8 @@ def take_over(root: Path, old: Path | None = None) -> list[Change]:
         kept = folder(root) / TAKEN_OVER / name
         if not mends and read_file(kept) == content:
             continue
-        mine = merge.write(merge.published(merge.read(content), name.count("/")))
-        base = _as_published(name, committed(place, name))
+        mine = merge.write(merge.learner_copy(merge.read(content), name.count("/")))
+        base = _as_published(name, read_committed(place, name))
         changes += bring(root, name, mine, base, "taken-over")
         if read_file(kept) not in (None, content):
             kept = free(kept, "before", content)
@@ -423,7 +423,7 @@ def restore(what: str, root: Path = ROOT) -> Change:
             f"no lesson or lab is called {what!r}; there is {known}, lesson00 and so on"
         )
     name = matches[0]
-    new = published(root, name)
+    new = read_release(root, name)
     if new is None:
         raise CopiesError(f"{name} in the course's folder is changed or damaged: no copy is made")
     path = folder(root) / name

@@ -179,9 +179,9 @@ def html(home: Home, everything: Iterable[Lesson] = ()) -> str:
         for step in home.steps
         if step.stop.exercise
     ]
-    blocks.append(folded("Every exercise of this track", html_table(EXERCISE_HEAD, exercises)))
+    blocks.append(fold("Every exercise of this track", html_table(EXERCISE_HEAD, exercises)))
     if notebooks := [_in_short(notebook) for notebook in everything]:
-        blocks.append(folded("Everything in the course", html_table(ALL_HEAD, notebooks)))
+        blocks.append(fold("Everything in the course", html_table(ALL_HEAD, notebooks)))
     return "".join([*blocks, f"<p>{in_html(home.note)}</p>" if home.note else ""])
 
 
@@ -192,7 +192,7 @@ def _in_short(notebook: Lesson) -> tuple[str | Shown, ...]:
     return link(title, _href(notebook.path)), str(notebook.minutes), after, notebook.proves
 
 
-def folded(summary: str, content: str) -> str:
+def fold(summary: str, content: str) -> str:
     """HTML that is closed until it is asked for."""
     return f"<details><summary>{escape(summary)}</summary>{content}</details>"
 
@@ -250,4 +250,4 @@ def live(shown: Shown) -> Shown:
     table = html_table(running.HEAD, [kernel.row for kernel in kernels])
     gigabytes = sum(kernel.memory_bytes for kernel in kernels) / 1e9
     summary = f"{len(kernels)} running, {gigabytes:.1f} GB"
-    return Shown(shown.text, shown.html + folded(summary, f"{table}<p>{running.RULE}</p>"))
+    return Shown(shown.text, shown.html + fold(summary, f"{table}<p>{running.RULE}</p>"))

@@ -37,7 +37,7 @@ def launcher(path: Path) -> list[str]:
     return [sys.executable, "-I", "-S", __file__, "launch", str(path), "-f", "{connection_file}"]
 
 
-def given() -> Path | None:
+def socket_path() -> Path | None:
     """The socket of the server that the tests of this process may use; None if none runs."""
     path = os.environ.get(VARIABLE)
     return Path(path) if path else None

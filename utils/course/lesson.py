@@ -69,7 +69,7 @@ class Prediction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     otherwise: str = ""
 
 
-def lessons_asked() -> list[str]:
+def with_predictions() -> list[str]:
     """The names of all lessons with predictions, such as "lesson03"."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
@@ -79,7 +79,9 @@ def predictions(lesson: str) -> dict[str, Prediction]:
     """What a lesson measures, by key. Raises ValueError if there is no such lesson."""
     path = FOLDER / f"{lesson}.yaml"
     if not path.is_file():
-        raise ValueError(f"no lesson {lesson!r} has predictions: {', '.join(lessons_asked())} have")
+        raise ValueError(
+            f"no lesson {lesson!r} has predictions: {', '.join(with_predictions())} have"
+        )
     name = f"utils/course/predictions/{path.name}"
     return read_as(dict[str, Prediction], read_yaml(path), name)
 
@@ -114,7 +116,7 @@ def begin(lesson: str) -> None:
     if state.lesson != lesson:
         state = _State(lesson)
     if not strict() and keeper.install(_keeps, _put):
-        progress.lesson_begun(lesson)
+        progress.begin_lesson(lesson)
         kept = progress.document()[0]["guesses"].get(lesson.removeprefix("lesson"), {})
         for key, number in kept.items():
             if number is None:
@@ -188,7 +190,7 @@ def guess(key: str, number: object) -> str:
 def _remember(guesses: dict[str, int | float | None]) -> None:
     """For the next kernel: a learner who restarts one goes on where the last one ended."""
     if running_shell() is not None and not strict():
-        progress.guessed(state.lesson, guesses)
+        progress.record_guesses(state.lesson, guesses)
 
 
 def ask_with_boxes(keys: list[str]) -> bool:
@@ -402,7 +404,7 @@ class Recap:
     def __init__(self) -> None:
         closed = [] if strict() else state.closed(state.all_asked)
         if running_shell() and not strict() and state.all_asked and not closed:
-            progress.lesson_done(state.lesson)
+            progress.finish_lesson(state.lesson)
         self.lines = tuple(
             (record_of(key).what, _guess(key), "closed" if key in closed else _spell(value))
             for key, value in state.results.items()

@@ -61,7 +61,7 @@ def saved_by_jupyter(notebook: Notebook) -> bool:
     return "version" in (notebook["metadata"].get("language_info") or {})
 
 
-def published(notebook: Notebook, depth: int) -> Notebook:
+def learner_copy(notebook: Notebook, depth: int) -> Notebook:
     """A lesson or lab as a learner gets it: no outputs, no counts, and clean when it is opened.
 
     depth: of its folder below the course's. The copy lies one folder deeper, so paths that lead out

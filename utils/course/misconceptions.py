@@ -44,7 +44,7 @@ class WrongAnswer:
 
     def source(self, solution: str) -> str:
         """The source of the answer, given that of the published solution."""
-        return patched(solution, self.code) if is_diff(self.code) else self.code
+        return apply_diff(solution, self.code) if is_diff(self.code) else self.code
 
     def is_refused_by(self, card: str) -> bool:
         """Whether the text of a card says what the record says; a card may begin a sentence."""
@@ -147,10 +147,10 @@ def is_diff(code: str) -> bool:
     return all(line[0] in "+- @" for line in lines) and any(line[0] in "+-" for line in lines)
 
 
-def patched(source: str, diff: str) -> str:
+def apply_diff(source: str, diff: str) -> str:
     """`source` with a diff applied. Raises ValueError if a place of it is not there exactly once.
 
-    >>> patched("a = 1\\nb = 2\\n", "-b = 2\\n+b = 3\\n")
+    >>> apply_diff("a = 1\\nb = 2\\n", "-b = 2\\n+b = 3\\n")
     'a = 1\\nb = 3\\n'
     """
     for old, new in _hunks(diff):

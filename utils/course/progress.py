@@ -201,12 +201,12 @@ def record(exercise_id: str, state: str, points: float, root: Path = ROOT) -> st
     return _update(root, change)
 
 
-def lesson_begun(lesson: str, root: Path = ROOT) -> str:
+def begin_lesson(lesson: str, root: Path = ROOT) -> str:
     """Record that a lesson such as "lesson03" is being taken. Returns a note, or ""."""
     return _lesson(lesson, "begun", root)
 
 
-def lesson_done(lesson: str, root: Path = ROOT) -> str:
+def finish_lesson(lesson: str, root: Path = ROOT) -> str:
     """Record that a lesson such as "lesson03" was taken to its end. Returns a note, or ""."""
     return _lesson(lesson, "done", root)
 
@@ -218,7 +218,7 @@ def _lesson(lesson: str, state: Literal["begun", "done"], root: Path) -> str:
     return _update(root, lambda old: {**old, "lessons": {**old["lessons"], number: state}})
 
 
-def guessed(lesson: str, guesses: dict[str, int | float | None], root: Path = ROOT) -> str:
+def record_guesses(lesson: str, guesses: dict[str, int | float | None], root: Path = ROOT) -> str:
     """Record what was predicted in a lesson such as "lesson03". Returns a note, or ""."""
     number = lesson.removeprefix("lesson")
 

@@ -59,7 +59,7 @@ TABLES: dict[Path, tuple[str, Callable[[Path], str]]] = {
 }
 
 
-def updated(file: Path, root: Path = ROOT) -> str:
+def update(file: Path, root: Path = ROOT) -> str:
     """The text of a file of `TABLES` with a fresh table. Raises CatalogError if no place is
     marked for it."""
     name, make = TABLES[file]
@@ -76,7 +76,7 @@ def updated(file: Path, root: Path = ROOT) -> str:
 def stale(root: Path = ROOT) -> list[Path]:
     """The files whose table is not as it would be made now."""
     return [
-        file for file in TABLES if updated(file, root) != (root / file).read_text(encoding="utf-8")
+        file for file in TABLES if update(file, root) != (root / file).read_text(encoding="utf-8")
     ]
 
 
@@ -84,5 +84,5 @@ def write(root: Path = ROOT) -> list[Path]:
     """Refresh the tables. Returns the files that changed."""
     files = stale(root)
     for file in files:
-        (root / file).write_text(updated(file, root), encoding="utf-8")
+        (root / file).write_text(update(file, root), encoding="utf-8")
     return files

@@ -55,7 +55,7 @@ def age(fact: Figure | Fact, today: datetime.date) -> str:
     return f"{days} days old" if days > LIMITS.get(kind(fact), days) else ""
 
 
-def looked_up(source: str) -> str:
+def last_try(source: str) -> str:
     """The day on which somebody tried to look that source up again, and what came of it, or ""."""
     known = content("lookups.yaml")
     begins = [begin for begin in known["states"] if source.startswith(begin)]

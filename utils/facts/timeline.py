@@ -45,7 +45,7 @@ def spans() -> tuple[Span, ...]:
     return history
 
 
-def looked_at() -> datetime.date:
+def last_read() -> datetime.date:
     """The day on which the sources were read last."""
     return content(FILE)["looked_at"]
 

@@ -26,7 +26,7 @@ Run = Callable[..., Any]
 """Runs a function in another process, such as `utils.xla.fresh.run` or `utils.xla.spmd.run`."""
 
 
-def observed(
+def run_apart(
     run: Run,
     work: Callable[..., Any],
     answer: Answer,

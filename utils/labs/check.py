@@ -337,7 +337,7 @@ def _check(exercise_id: str, namespace: dict[str, Any], root: Path) -> Card:
     if verdict.state != "not attempted":
         note = progress.record(exercise_id, verdict.state, verdict.points, root)
     if verdict.state == "tried" and verdict.failing_case and not observer(exercise_id).apart:
-        if spoilt := rerun.changed(exercise_id, answer, verdict.failing_case):
+        if spoilt := rerun.changed_input(exercise_id, answer, verdict.failing_case):
             spoilt = f"`{name}` changes its input `{spoilt}` in place: work on a copy"
             note = "; ".join(filter(None, (note, spoilt)))
     note = "; ".join(filter(None, (note, _rename(name, namespace))))

@@ -73,7 +73,7 @@ def about_all(name: str, weight: int, texts: Sequence[str]) -> Criterion:
     return all_right(name, weight, wrong, len(texts), texts[wrong[0]] if wrong else "")
 
 
-def counted(
+def tally(
     name: str, weight: int, good: int, total: int, message: str, things: str = ""
 ) -> Criterion:
     """Whether all of so many are good; things: what they are, such as " parts"."""

@@ -23,7 +23,7 @@ thread of a grader a judge may need the same function.
 
 
 @contextmanager
-def closed(exercise_id: str, *names: str) -> Iterator[None]:
+def forbid(exercise_id: str, *names: str) -> Iterator[None]:
     """Within the block every function that `names` name raises RuntimeError, which says to write it
     oneself.
 
@@ -33,7 +33,7 @@ def closed(exercise_id: str, *names: str) -> Iterator[None]:
         "utils.chip.formats.Format.encode"). Raises ValueError if there is no such thing.
 
     >>> from utils.chip.topology import ring
-    >>> with closed("lab01.ex6", "utils.chip.topology"):
+    >>> with forbid("lab01.ex6", "utils.chip.topology"):
     ...     ring(4)
     Traceback (most recent call last):
     RuntimeError: ring belongs to the course: write this one yourself, it is lab 01, exercise 6

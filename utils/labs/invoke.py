@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from utils.labs import Answer, limit
-from utils.labs.forbidden import closed
+from utils.labs.forbidden import forbid
 
 SECONDS = 4.0
 """A thousand times what these formulas take, with what an answer may import."""
@@ -24,7 +24,7 @@ def responses(
     Raises: RuntimeError if all calls together take for ever.
     """
     copies = [copy.deepcopy(inputs) for inputs in calls]
-    with closed(exercise_id, *shut):
+    with forbid(exercise_id, *shut):
         response, stopped = limit.within(lambda: [answer(*inputs) for inputs in copies], SECONDS)
     if stopped:
         raise RuntimeError(ENDLESS)

@@ -16,7 +16,7 @@ import numpy as np
 
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import MOST_ROWS, at_most, criterion, part, row
-from utils.labs.packing import unpacked
+from utils.labs.packing import unpack
 
 MOST_BYTES = 2**28
 """That a program may keep in HBM, or that an operand may read: a record that somebody made up must
@@ -24,7 +24,7 @@ not fill the memory of whoever judges it. All that the labs ask for is smaller b
 
 
 @dataclass(frozen=True)
-class Replayed:
+class Replay:
     """A record that was run again with `inputs`. `fault` says why there is nothing to judge, and
     `detail`, which may quote the record, what was found there."""
 
@@ -89,36 +89,36 @@ class Replayed:
 def generator(facts: Facts) -> np.random.Generator:
     """A generator of random numbers that depends on everything a kernel recorded."""
     try:
-        text = json.dumps(unpacked(facts["program"]))  # however it was packed
+        text = json.dumps(unpack(facts["program"]))  # however it was packed
     except ValueError:
         text = ""
     return np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:16]))
 
 
-def replayed(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Replayed:
+def replay(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Replay:
     """Run a record with numbers. `answer` is the name of the learner's function, for messages."""
     from utils.nki.simulator import replay
     from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
 
     if facts["kind"] == "None":
-        return Replayed(
+        return Replay(
             f"`{answer}` returned nothing: allocate the result with buffer=nl.shared_hbm, write it "
             "with nisa.dma_copy, and return it"
         )
     if facts["kind"] != "a tensor":
-        return Replayed(f"`{answer}` returned {facts['kind']}: return one tensor in shared HBM")
+        return Replay(f"`{answer}` returned {facts['kind']}: return one tensor in shared HBM")
     try:
         with warnings.catch_warnings():  # the learner has seen them when the kernel was recorded
             warnings.simplefilter("ignore", DoubtfulKernel)
-            program = replay.from_plain(unpacked(facts["program"]), "trn2")
+            program = replay.from_plain(unpack(facts["program"]), "trn2")
             if _largest(program) > MOST_BYTES:
-                return Replayed("the kernel moves or keeps far more bytes than its arguments have")
+                return Replay("the kernel moves or keeps far more bytes than its arguments have")
             outputs = replay.replay(program, inputs)
     except (replay.BadProgram, NkiValidationError, ValueError) as refused:
-        return Replayed("the record of the kernel is not a valid program", str(refused))
+        return Replay("the record of the kernel is not a valid program", str(refused))
     if len(outputs) != 1:
-        return Replayed("the kernel does not return exactly one result")
-    return Replayed("", "", inputs, tuple(np.asarray(output) for output in outputs), program)
+        return Replay("the kernel does not return exactly one result")
+    return Replay("", "", inputs, tuple(np.asarray(output) for output in outputs), program)
 
 
 def _largest(program: Any) -> int:
@@ -169,7 +169,7 @@ def farthest(result: np.ndarray, right: np.ndarray, rounded: bool = False) -> fl
 
 
 def right_values(
-    run: Replayed, right: np.ndarray, dtype: str, tolerance: float, weight: int, advice: str
+    run: Replay, right: np.ndarray, dtype: str, tolerance: float, weight: int, advice: str
 ) -> Criterion:
     """Whether the one result has the right shape, type and values.
 
@@ -225,7 +225,7 @@ def close_to(result: np.ndarray, right: np.ndarray) -> bool:
     return bool(abs(result.astype(np.float64) - right).max() <= 2**-6 * abs(right).max())
 
 
-def recognised(
+def recognise(
     result: np.ndarray, ways: Iterable[tuple[str, np.ndarray]], share: float, otherwise: str
 ) -> str:
     """The message to the first array that values are near to: off by at most this share of its
@@ -236,6 +236,6 @@ def recognised(
     )
 
 
-def few_bytes(run: Replayed, limit: float, weight: int, advice: str) -> Criterion:
+def few_bytes(run: Replay, limit: float, weight: int, advice: str) -> Criterion:
     """Whether the traffic with HBM is at most `limit` times the least."""
     return at_most("HBM traffic", weight, run.traffic, limit, advice, "{:.3g} times the least")

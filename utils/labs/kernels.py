@@ -1,15 +1,15 @@
 """Records what a learner's kernel would do, without any numbers: for observers.
 
 The kernel gets shapes, so nothing can be computed in NumPy; its instructions are the answer. A
-judge replays them with numbers of its own (`replayed`).
+judge replays them with numbers of its own (`kernel_replay`).
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from utils.labs import Facts, limit
-from utils.labs.forbidden import closed
-from utils.labs.packing import MOST_CHARS, packed
+from utils.labs.forbidden import forbid
+from utils.labs.packing import MOST_CHARS, pack
 from utils.labs.plain import describe
 
 OURS = ("utils.nki.kernels",)
@@ -19,7 +19,7 @@ Sizes = tuple[tuple[int, ...], str]
 """Shape and data type of an argument."""
 
 
-def recorded(
+def record(
     exercise_id: str,
     kernel: Callable[..., Any],
     *arguments: Sizes | float,
@@ -42,7 +42,7 @@ def recorded(
     taken = [
         Shape(*argument) if isinstance(argument, tuple) else argument for argument in arguments
     ]
-    with closed(exercise_id, *OURS, *also_closed):
+    with forbid(exercise_id, *OURS, *also_closed):
         program, stopped = limit.within(
             lambda: launch.run(kernel, tuple(taken), {}, values=False, target=target)
         )
@@ -52,7 +52,7 @@ def recorded(
         )
     returned = program.results
     kind = "a tensor" if isinstance(returned, Shape) else describe(returned)
-    text = packed(replay.to_plain(program))
+    text = pack(replay.to_plain(program))
     if len(text) > MOST_CHARS:
         count = len(program.instructions)
         raise ValueError(

@@ -15,17 +15,17 @@ MOST_BYTES = 1 << 26
 """Of an unpacked one: what a few characters made up by somebody can become is not limited."""
 
 
-def packed(plain: Any) -> str:
+def pack(plain: Any) -> str:
     """Plain data as a text. The order of keys is kept, because it says which operand is which.
 
-    >>> unpacked(packed({"code": [0] * 1000})) == {"code": [0] * 1000}
+    >>> unpack(pack({"code": [0] * 1000})) == {"code": [0] * 1000}
     True
     """
     return base64.b85encode(zlib.compress(json.dumps(plain).encode())).decode()
 
 
-def unpacked(text: Any) -> Any:
-    """What `packed` was given. ValueError if the text is not one of its own."""
+def unpack(text: Any) -> Any:
+    """What `pack` was given. ValueError if the text is not one of its own."""
     if not isinstance(text, str):
         raise ValueError(f"a packed record is a text, not a {type(text).__name__}")
     unpacker = zlib.decompressobj()

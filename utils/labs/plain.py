@@ -38,7 +38,7 @@ def text(value: Any, most: int = 40) -> str:
     return str.__str__(value)[:most] if isinstance(value, str) else describe(value)
 
 
-def listed(value: Any, most: int) -> Any:
+def to_list(value: Any, most: int) -> Any:
     """A NumPy array of at most so many items as a list or a number, because it says the same;
     anything else as it is.
     """
@@ -67,7 +67,7 @@ def number(value: Any) -> float | str:
 
 def maybe(value: Any, most: int = 1) -> float | str | None:
     """A number, None, or what else it is; most: items of an array that are looked at."""
-    return None if value is None else number(listed(value, most))
+    return None if value is None else number(to_list(value, most))
 
 
 def pair(value: Any) -> list[float | str] | str:

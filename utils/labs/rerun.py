@@ -74,7 +74,7 @@ def _with_numbers(value: Any) -> Any:
     return np.random.default_rng(0).standard_normal(tuple(value.shape)).astype(value.dtype.numpy)
 
 
-def changed(exercise_id: str, answer: Answer, case: Facts) -> str:
+def changed_input(exercise_id: str, answer: Answer, case: Facts) -> str:
     """The name of an input of plain values that the answer changes in place; "" if there is none.
 
     What is empty is there to be filled, and tensors are what optimizers change.

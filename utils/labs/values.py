@@ -35,7 +35,7 @@ def near(text: Number, right: float | None, tolerance: float = TOLERANCE) -> boo
     return abs(text - right) <= tolerance * abs(right)
 
 
-def recognised(
+def recognise(
     output: Sequence[Number],
     right: Sequence[float | None],
     ways: Sequence[Ways],
@@ -60,10 +60,10 @@ def recognised(
     return first[text], text
 
 
-def rounded(pairs: Sequence[tuple[Number, Number]]) -> bool:
+def are_rounded(pairs: Sequence[tuple[Number, Number]]) -> bool:
     """Whether all numbers are the right ones, rounded or cut to the same few digits.
 
-    >>> rounded([(0.13, 0.1278), (230, 230.4)]), rounded([(0, 0.1278), (230, 230.4)])
+    >>> are_rounded([(0.13, 0.1278), (230, 230.4)]), are_rounded([(0, 0.1278), (230, 230.4)])
     (False, True)
     """
     numbers = [
@@ -132,8 +132,8 @@ def right_values(
     if strange := [place for place in off if isinstance(text[place], str)]:
         place, message = strange[0], f"found {text[strange[0]]}, return a number"
     elif off:
-        place, message = recognised(text, right, ways, tolerance)
-        if rounded([(text[item], right[item]) for item in off]):
+        place, message = recognise(text, right, ways, tolerance)
+        if are_rounded([(text[item], right[item]) for item in off]):
             place, message = off[0], "this is rounded too far: return the number without rounding"
     if off:
         off = [place, *(item for item in off if item != place)]

@@ -79,7 +79,7 @@ def counts(reading: Any) -> Facts:
     }
 
 
-def answered(answer: Answer, *inputs: Any) -> Facts:
+def numbers_of(answer: Answer, *inputs: Any) -> Facts:
     """What `numbers` says of the answer's result, and whether it was stopped."""
     try:
         return {"stopped": False, **numbers(answer(*inputs))}

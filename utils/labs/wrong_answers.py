@@ -26,7 +26,7 @@ _KNOWN_BY = ("the check stopped", "belongs to the course")
 """Said of an answer that never ends, or calls what is closed: it is known by that, and not run."""
 
 
-def given(exercise_id: str, case: Facts, like: Facts | None = None) -> list[tuple[str, Facts]]:
+def replies(exercise_id: str, case: Facts, like: Facts | None = None) -> list[tuple[str, Facts]]:
     """The sentence of each recorded wrong answer that returns something for a case, and its facts,
     in the order of the records; first those that have most in common with the facts `like`.
     """
@@ -99,7 +99,7 @@ class Known(Sequence[Ways]):
     @cached_property
     def _rows(self) -> list[tuple[str, Sequence[Any]]]:
         rows = []
-        for says, facts in given(*self._asked):
+        for says, facts in replies(*self._asked):
             with contextlib.suppress(LookupError, TypeError, ValueError):  # of another form
                 rows.append((says.format(**self._fields), self._numbers(facts)))
         return rows
@@ -124,7 +124,7 @@ def message_of(
     otherwise this one. like, fields: as those of `Known`.
     """
     best, result = 0.0, otherwise
-    for says, facts in given(exercise_id, case, like):
+    for says, facts in replies(exercise_id, case, like):
         with contextlib.suppress(LookupError, TypeError, ValueError):  # of another form
             likeness, text = alike(facts), says.format(**fields)
             if likeness > best:

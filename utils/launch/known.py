@@ -117,7 +117,7 @@ def family(instance: str) -> str:
     return ec2_type(instance).partition(".")[0]
 
 
-def offered(instance: str) -> tuple[str, ...]:
+def regions_of(instance: str) -> tuple[str, ...]:
     """Regions in which EC2 lists the type; empty if the course does not know."""
     return tuple(_all()["offered"].get(ec2_type(instance), ()))
 

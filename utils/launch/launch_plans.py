@@ -22,7 +22,7 @@ from utils.facts import Unknown, figure
 from utils.facts.records import read_yaml
 from utils.launch import known
 from utils.launch.known import Image, Place, Price, Quota
-from utils.launch.names import listed, name, tags
+from utils.launch.names import name, tags, to_list
 
 HERE = Path(__file__).parent
 HOURS = (0.5, 24.0)
@@ -226,8 +226,8 @@ def plan_order(order: Order) -> Plan:
     values = dataclasses.asdict(order) | {
         "image": image,
         "name": name(order.run),
-        "tags": listed(marks),
-        "named_tags": listed({"Name": name(order.run), **marks}),
+        "tags": to_list(marks),
+        "named_tags": to_list({"Name": name(order.run), **marks}),
         "minutes": minutes(order.hours),
         "seconds": 60 * minutes(order.hours),
         "idle_minutes": IDLE_MINUTES,
@@ -266,7 +266,7 @@ def _check(place: Place, order: Order) -> None:
         raise ValueError(
             f"{place.title} cannot be {instance}: there are {', '.join(place.instances)}"
         )
-    regions = known.offered(instance)
+    regions = known.regions_of(instance)
     if regions and region not in regions:
         raise ValueError(
             f"no {instance} in {region}, as far as the course knows: "

@@ -28,12 +28,12 @@ def tags(run: str, owner: str, expires: datetime.datetime | None) -> dict[str, s
     return {TAG: OWN, OWNER_TAG: owner, RUN_TAG: run, EXPIRES_TAG: when}
 
 
-def listed(tags: Mapping[str, str]) -> list[dict[str, str]]:
+def to_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
     """Tags as the API writes them."""
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
-def unlisted(tags: list[dict[str, str]]) -> dict[str, str]:
+def to_dict(tags: list[dict[str, str]]) -> dict[str, str]:
     """Tags as a mapping."""
     return {tag["Key"]: tag["Value"] for tag in tags}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from utils.launch import known
 from utils.launch.launch_plans import IDLE_MINUTES, Request, minutes, reads, user_data
-from utils.launch.names import EXPIRES_TAG, OWN, OWNER_TAG, RUN_TAG, TAG, unlisted
+from utils.launch.names import EXPIRES_TAG, OWN, OWNER_TAG, RUN_TAG, TAG, to_dict
 
 PlanDict = dict[str, Any]
 
@@ -92,7 +92,7 @@ def _quota(plan: PlanDict) -> list[str]:
 
 def _tags(request: Request) -> list[str]:
     """Whether the tags by which the launcher finds what it started are all there."""
-    tags = unlisted(request.get("Tags", []))
+    tags = to_dict(request.get("Tags", []))
     faults = [] if tags.get(TAG) == OWN else [f"no tag {TAG}={OWN}: --stop cannot find it"]
     return faults + [
         f"no tag {key}" for key in (OWNER_TAG, RUN_TAG, EXPIRES_TAG) if key not in tags

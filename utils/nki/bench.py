@@ -62,7 +62,7 @@ def main() -> None:
         print(f"shapes: {rate:,.0f} instructions a second {name}, {share:.2f} of the goal")
 
 
-def taken(call: Callable[[], Any]) -> float:
+def cpu_s(call: Callable[[], Any]) -> float:
     """Processor seconds of one run."""
     begun = time.process_time()
     call()
@@ -71,7 +71,7 @@ def taken(call: Callable[[], Any]) -> float:
 
 def best(call: Callable[[], Any]) -> float:
     """Processor seconds of the fastest of a few runs."""
-    return min(taken(call) for _ in range(RUNS))
+    return min(cpu_s(call) for _ in range(RUNS))
 
 
 def values_ratios() -> tuple[float, float]:
@@ -95,7 +95,7 @@ def values_ratios() -> tuple[float, float]:
                     total += part.T @ right[k : k + tiles.K, n : n + tiles.N]
 
     products()
-    first = taken(simulated)
+    first = cpu_s(simulated)
     numpy = best(products)
     return first / numpy, best(simulated) / numpy
 

@@ -32,7 +32,7 @@ from utils.serving.queues import (
     Fleet,
     Little,
     burst,
-    corrected,
+    correct_omission,
     erlang_c,
     little,
     md1_wait_s,

@@ -22,10 +22,10 @@ def bits(fmt: str) -> int:
     return int(fmt.removeprefix("int")) if fmt in LEVELS else FORMATS[fmt].bits
 
 
-def rounded(x: Tensor, fmt: str) -> Tensor:
+def round_trip(x: Tensor, fmt: str) -> Tensor:
     """Float [..., n]: what is left of it in a format, with one scale for each last row.
 
-    >>> rounded(torch.tensor([[1.0, 0.3, -127.0]]), "int8").tolist()
+    >>> round_trip(torch.tensor([[1.0, 0.3, -127.0]]), "int8").tolist()
     [[1.0, 0.0, -127.0]]
     """
     if fmt not in LEVELS and fmt not in FORMATS:
@@ -50,7 +50,7 @@ def with_weights(model: nn.Module, fmt: str) -> nn.Module:
     """
     result = copy.deepcopy(model)
     for matrix in matrices(result):
-        matrix.weight.data = rounded(matrix.weight.data, fmt)
+        matrix.weight.data = round_trip(matrix.weight.data, fmt)
     return result
 
 

@@ -3,8 +3,8 @@
 Plans of an open loop, in which nobody waits for an answer: `steady`, `poisson`, `burst`. `little`
 measures Little's law; `md1_wait_s` and `erlang_c` are the formulas of the queues M/D/1 and M/M/c
 that every textbook has. The course quotes the first as the fact `md1-wait`, the law as
-`littles-law`. `corrected` repairs coordinated omission, the requests that a waiting client did not
-send: name and repair are Gil Tene's, the rule is `recordValueWithExpectedInterval` of his
+`littles-law`. `correct_omission` repairs coordinated omission, the requests that a waiting client
+did not send: name and repair are Gil Tene's, the rule is `recordValueWithExpectedInterval` of his
 HdrHistogram, https://github.com/HdrHistogram/HdrHistogram. Measuring from the moment when each
 request was due, as `Run.latencies_s` does, needs no repair and is better.
 """
@@ -125,7 +125,7 @@ def erlang_c(rate_per_s: float, service_s: float, servers: int) -> float:
     return blocked / (1 - load * (1 - blocked))
 
 
-def corrected(seen_s: Sequence[float] | np.ndarray, every_s: float) -> np.ndarray:
+def correct_omission(seen_s: Sequence[float] | np.ndarray, every_s: float) -> np.ndarray:
     """Latencies of a closed loop with those added that it omitted, in ascending order.
 
     Args:
@@ -135,7 +135,7 @@ def corrected(seen_s: Sequence[float] | np.ndarray, every_s: float) -> np.ndarra
     For an answer after `t` seconds the client omitted requests that would have waited t - every_s,
     t - 2 every_s and so on, down to every_s.
 
-    >>> corrected([0.1, 0.1, 0.5], every_s=0.125).tolist()
+    >>> correct_omission([0.1, 0.1, 0.5], every_s=0.125).tolist()
     [0.1, 0.1, 0.125, 0.25, 0.375, 0.5]
     """
     seen = np.asarray(seen_s, dtype=float)

@@ -16,7 +16,7 @@ Model = Callable[[Sequence[int]], np.ndarray]
 """Tokens to logits [tokens, vocabulary]: row i is what follows the first i + 1 tokens."""
 
 
-def checked(
+def verify(
     drafted: Sequence[int], draft: np.ndarray, target: np.ndarray, random: np.random.Generator
 ) -> list[int]:
     """The tokens that a pass gives: drafted ones as far as they are accepted, and one more.
@@ -115,7 +115,7 @@ def speculate(
             guesses.append(choose(rows[-1], random.random()))
         logits = target([*tokens, *guesses])[len(tokens) - 1 :]
         wanted = np.array([probabilities(row, sampling) for row in logits])
-        more = checked(guesses, np.array(rows).reshape(-1, wanted.shape[1]), wanted, random)
+        more = verify(guesses, np.array(rows).reshape(-1, wanted.shape[1]), wanted, random)
         tokens += more
         passes, drafted, accepted = passes + 1, drafted + len(guesses), accepted + len(more) - 1
     return Speculated(tuple(tokens[len(prompt) :]), passes, drafted, accepted)

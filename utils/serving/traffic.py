@@ -171,7 +171,7 @@ def serve_apart(
     ]
 
 
-def kept(served: Items[Served], first_s: float, token_s: float) -> float:
+def attainment(served: Items[Served], first_s: float, token_s: float) -> float:
     """Share of the requests that kept a service level: first token within first_s, and each token
     after it within token_s on average.
     """
@@ -182,4 +182,4 @@ def kept(served: Items[Served], first_s: float, token_s: float) -> float:
 def goodput_per_s(served: Items[Served], first_s: float, token_s: float) -> float:
     """Requests a second that kept the service level, from the first arrival to the last token."""
     end_s = max(item.times_s[-1] for item in served)
-    return kept(served, first_s, token_s) * len(served) / (end_s - served[0].due_s)
+    return attainment(served, first_s, token_s) * len(served) / (end_s - served[0].due_s)

@@ -10,7 +10,7 @@ from html import escape
 from utils.course.shown import Shown
 from utils.nki.puzzles import board as bests
 from utils.nki.puzzles.catalog import puzzle
-from utils.nki.puzzles.command import heard, timing
+from utils.nki.puzzles.command import timing, verdict_text
 from utils.nki.puzzles.judging import check as judged
 from utils.show.draw.tiles import puzzle_tiles
 
@@ -52,7 +52,7 @@ def check(which: str | int) -> None:
     cell = linecache.getlines(sys._getframe(1).f_code.co_filename)
     item, source = puzzle(which), without_checks("".join(cell))
     verdict = judged(item, source)
-    print(heard(verdict, bests.record(verdict, source)))
+    print(verdict_text(verdict, bests.record(verdict, source)))
 
 
 def without_checks(source: str) -> str:

@@ -110,7 +110,7 @@ def makespan(compile_seconds: Sequence[float], compilers: int) -> float:
     return max(free_at)
 
 
-def precompiled(
+def precompile(
     compile_seconds: Sequence[float],
     workers: int,
     *,
@@ -138,7 +138,7 @@ def workers_to_pay(
     trial_seconds: float = 0.0,
     load_seconds: float = 0.0,
 ) -> int | None:
-    """The smallest fleet for which `precompiled` takes less machine time than each worker compiling
+    """The smallest fleet for which `precompile` takes less machine time than each worker compiling
     for itself; None if it never does.
 
     Prepared: P + N L. Unprepared: N C. So N must exceed P / (C - L), with P the preparation, C the

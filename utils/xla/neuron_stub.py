@@ -86,7 +86,7 @@ def is_neuron(value: Any) -> bool:
 
 
 @contextmanager
-def installed() -> Iterator[Calls]:
+def install() -> Iterator[Calls]:
     """PyTorch with a device `neuron`, until the process ends: its name cannot be taken back."""
     import torch
 
@@ -125,7 +125,7 @@ def installed() -> Iterator[Calls]:
 
 def _main(script: str, *arguments: str) -> None:
     sys.argv = [script, *arguments]
-    with installed() as calls:
+    with install() as calls:
         try:
             runpy.run_path(script, run_name="__main__")
         except SystemExit as left:

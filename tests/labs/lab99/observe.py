@@ -1,11 +1,11 @@
 """What the answers to lab 99 do."""
 
 from utils.labs import Facts, Observer
-from utils.labs.forbidden import closed
+from utils.labs.forbidden import forbid
 
 
 def observe_double(answer, case: Facts) -> Facts:
-    with closed("lab99.ex1", "utils.chip.topology"):  # which knows the size of a ring
+    with forbid("lab99.ex1", "utils.chip.topology"):  # which knows the size of a ring
         return {"value": answer(case["number"])}
 
 

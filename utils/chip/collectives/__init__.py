@@ -1,7 +1,7 @@
 """What collectives cost: a model of latency and bandwidth, held to published measurements.
 
 `fabric(name, nodes)` is the wiring of Trainium instances, `seconds(kind, size, fabric, ranks)` the
-modelled time, `crossover_bytes` where latency gives way to bandwidth, `overlapped` what computing
+modelled time, `crossover_bytes` where latency gives way to bandwidth, `overlap` what computing
 hides. All of it is an estimate, without the start of the software.
 
 `algorithms` has the steps and loads of each algorithm on one tier (ring, torus, halving, direct,
@@ -15,8 +15,8 @@ from utils.chip.collectives.cost import (
     Line,
     crossover_bytes,
     lines,
-    overlapped,
+    overlap,
     seconds,
-    spread,
+    tier_sizes,
 )
 from utils.chip.collectives.fabrics import NAMES, Fabric, Tier, fabric

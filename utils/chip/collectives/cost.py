@@ -51,14 +51,14 @@ class Line:
         )
 
 
-def spread(fabric: Fabric, ranks: int, stride: int = 1) -> tuple[int, ...]:
+def tier_sizes(fabric: Fabric, ranks: int, stride: int = 1) -> tuple[int, ...]:
     """How many members a group has in each tier, from the inside out.
 
     Args:
         ranks: members, the first of them rank 0. stride: of their numbers.
 
     >>> from utils.chip.collectives import fabric
-    >>> spread(fabric("trn2.48xlarge", nodes=8), ranks=16, stride=32)
+    >>> tier_sizes(fabric("trn2.48xlarge", nodes=8), ranks=16, stride=32)
     (1, 2, 8)
 
     Raises ValueError if the group is larger than the fabric, or uneven: not every chip or node that
@@ -133,7 +133,7 @@ def lines(
         ):
             raise ValueError(f"members {members} of tiers with {most} ranks: one number for each")
     else:
-        members = spread(whole, whole.ranks if ranks is None else ranks, stride)
+        members = tier_sizes(whole, whole.ranks if ranks is None else ranks, stride)
     used = [(tier, n) for tier, n in zip(whole.tiers, members, strict=True) if n > 1]
     if not used:
         return (Line("none", 0.0, 0.0, 0, 0.0),)
@@ -309,14 +309,14 @@ def crossover_bytes(
     )
 
 
-def overlapped(compute_s: Any, communicate_s: Any, share: Any) -> Any:
+def overlap(compute_s: Any, communicate_s: Any, share: Any) -> Any:
     """Seconds of a step whose collectives may in part run while it computes.
 
     share: of the communication, what does not have to wait for the end of the computation, 0 to 1:
         the gradients of all layers but the last to be computed, for example. Numbers or arrays. It
         is hidden as long as there is work to hide it behind; the rest comes on top.
 
-    >>> overlapped(1.0, 0.5, 0.8)
+    >>> overlap(1.0, 0.5, 0.8)
     1.1
     """
     part = np.asarray(share, float)

@@ -1,4 +1,4 @@
-"""The model against what others measured: `compared()`, a ratio and an error for every point.
+"""The model against what others measured: `compare()`, a ratio and an error for every point.
 
 Nothing is fitted to the points that are compared: the model is built on facts. What software takes
 to start a collective is not in the model and differs between programs by a factor of a thousand.
@@ -130,7 +130,7 @@ def _seconds(entry: Mapping[str, Any], size: float, number: float, ranks: int) -
     )
 
 
-def compared(which: Iterable[Series] | None = None) -> tuple[Compared, ...]:
+def compare(which: Iterable[Series] | None = None) -> tuple[Compared, ...]:
     """Every point beside the model. which: series, by default all but those that calibrate it."""
     results = []
     if which is None:

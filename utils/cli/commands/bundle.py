@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
         "--torch", choices=("slim", "full"), default="slim", help="full: for machines with a GPU"
     )
     given = parser.parse_args(arguments)
-    build = builds.chosen(given.torch, "", has_xla())
+    build = builds.choose(given.torch, "", has_xla())
     out = bundles.make(Home(ROOT), build, given.to.resolve(), print)
     folder = f"trainium-course-{bundles.version(ROOT)}"
     print(f"{out}: {out.stat().st_size / 1e6:.0f} MB. On a machine without a network:")

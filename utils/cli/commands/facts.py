@@ -13,7 +13,7 @@ import textwrap
 
 from utils.chip.landscape import landscape
 from utils.facts import LIMITS, claims, figures, stale, table
-from utils.facts.ages import looked_up
+from utils.facts.ages import last_try
 
 NEEDS = "learner"
 
@@ -101,7 +101,7 @@ def _stale(today: datetime.date) -> str:
         keys = ", ".join(item.key for item in group)
         lines.append(f"{days:4} days  {kind:13}  {source}")
         lines.append(textwrap.fill(keys, 96, initial_indent=" " * 11, subsequent_indent=" " * 11))
-        if state := looked_up(source):
+        if state := last_try(source):
             lines.append(" " * 11 + f"state of {state}")
     lines.append("After a look at the page, write value and date into utils/facts/data/.")
     return "\n".join(lines)

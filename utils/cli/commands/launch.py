@@ -196,7 +196,7 @@ def _stop(given: argparse.Namespace) -> int:
 
 
 def _each_region(given: argparse.Namespace, act: Callable[[Session], int]) -> int:
-    regions = {event["region"] for event in run_record.unended().values()}
+    regions = {event["region"] for event in run_record.open_runs().values()}
     worst = 0
     for region in sorted({given.region} if given.region else regions | {REGION}):
         try:
@@ -209,7 +209,7 @@ def _each_region(given: argparse.Namespace, act: Callable[[Session], int]) -> in
 
 def _remind() -> None:
     """A word on runs whose end was never recorded, such as after a kill."""
-    for run, event in run_record.unended().items():
+    for run, event in run_record.open_runs().items():
         print(
             f"\nThe end of run {run} ({event['instance']}, {event['region']}, until "
             f"{event['until']}) was never recorded. To end it: python3 course.py launch --stop"

@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
         uv = Uv(home, print, held)
         uv.fetch()
         copy = Path(folder)
-        (copy / "pyproject.toml").write_text(constrained(project, present, given.packages))
+        (copy / "pyproject.toml").write_text(constrain(project, present, given.packages))
         uv("lock", "--quiet", "--project", copy, step="resolve pyproject.toml")
         for needs, name in LOCKS.items():
             groups = ["--all-groups"] if needs == "everything" else []
@@ -43,16 +43,16 @@ def main(arguments: list[str]) -> int:
             options = ["--quiet", "--project", copy, "--locked", "--no-emit-project", "--no-header"]
             options += ["--format", "requirements.txt", "--output-file", target, *groups]
             uv("export", *options, step=f"write {name}")
-            text = HEADER + shortened(target.read_text(), environments)
+            text = HEADER + shorten(target.read_text(), environments)
             (ROOT / name).write_text(text)
             print(f"Wrote {name}: {len(builds.packages(text))} packages")
     return 0
 
 
-def shortened(lock: str, environments: Collection[str]) -> str:
+def shorten(lock: str, environments: Collection[str]) -> str:
     """The lock without the markers that hold in every environment of pyproject.toml.
 
-    >>> shortened("x==1 ; (a == 2) or (a == 1) \\\\", ["a == 1", "a == 2"])
+    >>> shorten("x==1 ; (a == 2) or (a == 1) \\\\", ["a == 1", "a == 2"])
     'x==1 \\\\'
     """
     every = {frozenset(environment.split(" and ")) for environment in environments}
@@ -64,10 +64,10 @@ def shortened(lock: str, environments: Collection[str]) -> str:
     return re.sub(r" ; (.*)(?= \\$)", marker, lock, flags=re.MULTILINE)
 
 
-def constrained(project: str, lock: str, free: Collection[str]) -> str:
+def constrain(project: str, lock: str, free: Collection[str]) -> str:
     """pyproject.toml with the versions of `lock` as constraints, without the packages in `free`.
 
-    >>> print(constrained("[tool.uv]\\npackage = false\\n", "a==1\\nb==2\\n", ["b"]))
+    >>> print(constrain("[tool.uv]\\npackage = false\\n", "a==1\\nb==2\\n", ["b"]))
     [tool.uv]
     constraint-dependencies = ["a==1"]
     package = false

@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     if given.published or given.accuracy:
         return _published_accuracy(given)
     try:
-        rows = nki_validation.chosen(given.row, given.target)
+        rows = nki_validation.select(given.row, given.target)
     except LookupError as error:
         print(error.args[0], file=sys.stderr)
         return 1

@@ -113,7 +113,7 @@ def build(root: Path, out: Path, bundle: bool = False, site: bool = True) -> Pat
             }
             bundles.pack(made / f"{course}-site.tar", pages, seconds)
         if bundle:
-            bundles.make(home, builds.chosen("slim", "", has_xla()), made, print)
+            bundles.make(home, builds.choose("slim", "", has_xla()), made, print)
         shutil.copyfile(root / RECIPE, made / RECIPE)
         bill = bom.bill(
             root / "pyproject.toml", home.lock("learner"), home.lock("everything"), seconds

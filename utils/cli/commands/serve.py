@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
 
     from utils.serving.endpoint import app, models  # late: loading torch takes seconds
 
-    make = partial(models.made, given.model, given.cache, given.slots, given.context)
+    make = partial(models.load, given.model, given.cache, given.slots, given.context)
     try:
         asyncio.run(app.serve(make, given.port, given.waiting, partial(print, flush=True)))
     except (OSError, ValueError) as error:

@@ -30,6 +30,6 @@ def main(arguments: list[str]) -> int:
         f"{out / 'index.html'}: {len(pages)} pages, the heaviest {heaviest.bytes / 1000:.0f} kB"
         f" ({heaviest.path.name})"
     )
-    for link in (links := reading.broken(pages)):
+    for link in (links := reading.broken_links(pages)):
         print(f"leads nowhere: {link}", file=sys.stderr)
     return 1 if links else 0

@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
 
 def describe(choice: str, driver: str, installed: bool) -> str:
     """The builds with a mark at the one in use."""
-    in_use = builds.chosen(choice, driver)
+    in_use = builds.choose(choice, driver)
     when = "installed" if installed else "to be installed"
     lines = [
         f"{'*' if build == in_use else ' '} {build:5} {what}"

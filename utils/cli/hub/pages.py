@@ -90,7 +90,7 @@ def idle_minutes(user: dict[str, Any]) -> float:
     return (datetime.datetime.now(datetime.UTC) - since).total_seconds() / 60
 
 
-def recorded(work: Path) -> tuple[progress.Document, float]:
+def read_progress(work: Path) -> tuple[progress.Document, float]:
     """What somebody's progress file says and when it was written; nothing if it makes no sense."""
     try:
         content, written = handin.read_plain(work, (".progress.json",), PROGRESS_BYTES)
@@ -174,7 +174,7 @@ class Own(Page):
     def _answer(self, message: str, failed: bool = False) -> None:
         person, known = self.person(), self.classroom.known
         work = known.work(person.name)
-        document, _ = recorded(work)
+        document, _ = read_progress(work)
         handed = known.submissions / person.name
         labs = catalog.labs(ROOT)
         rows = [lab_row(lab, document, work, handed / lab.path.name) for lab in labs]
@@ -213,7 +213,7 @@ class Progress(Page):
 
     def _row(self, person: people.Person) -> dict[str, Any]:
         known, use = self.classroom.known, self.classroom.uses.get(person.name)
-        document, written = recorded(known.work(person.name))
+        document, written = read_progress(known.work(person.name))
         handed = known.submissions / person.name
         work = known.work(person.name)
         labs = [lab_row(lab, document, work, handed / lab.path.name) for lab in catalog.labs(ROOT)]

@@ -11,7 +11,7 @@ from utils.cost.tco.uncertainty import compare, tornado
 from utils.show.draw import Picture
 from utils.show.report.build import answer, verdict_of
 from utils.show.report.estimates import pictures
-from utils.show.report.wording import named, quantity
+from utils.show.report.wording import name_of, quantity
 
 NAME = "costs"
 INPUTS = 4
@@ -59,4 +59,4 @@ def _scenario(images: Path, item: Scenario, whole: bool) -> str:
 
     options: dict[str, Any] = {path: list(numbers[path]) for path in paths}
     first = {path: quantity(path, item.inputs[path].value, item) for path in paths}
-    return recording.record(images, show, {path: named(path) for path in paths}, first, **options)
+    return recording.record(images, show, {path: name_of(path) for path in paths}, first, **options)

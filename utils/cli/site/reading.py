@@ -29,7 +29,7 @@ def read(site: Path) -> dict[Path, Page]:
     return {path: _page(path, site) for path in sorted(site.rglob("*.html"))}
 
 
-def broken(pages: dict[Path, Page]) -> list[str]:
+def broken_links(pages: dict[Path, Page]) -> list[str]:
     """Each link within the site to a file or an anchor that does not exist: "page: link"."""
     results = []
     for page in pages.values():

@@ -4,7 +4,7 @@
 `pilot_of(decision, ...)` plans the six steps that follow a yes, filled with what was found so far.
 """
 
-from utils.cost.decision.judgements import JUDGEMENTS, judged
+from utils.cost.decision.judgements import JUDGEMENTS, adjust
 from utils.cost.decision.pilot import Pilot, Results, Throughput, pilot_of
 from utils.cost.decision.plan import checklist, steps
 from utils.cost.decision.questions import QUESTIONS, AnswerError, Answers
@@ -24,7 +24,7 @@ __all__ = [
     "Throughput",
     "checklist",
     "decide",
-    "judged",
+    "adjust",
     "pilot_of",
     "steps",
 ]

@@ -56,7 +56,7 @@ class Seen:
 NOTHING = Seen()
 
 
-def seen(report: Report | None, values: Values) -> Seen:
+def summarise(report: Report | None, values: Values) -> Seen:
     """An audit in the words of the questionnaire, without notes, which the code handles itself.
 
     Raises:
@@ -85,7 +85,7 @@ def _worse(scale: tuple[str, ...], a: str, b: str) -> str:
     return max(a, b, key=scale.index)
 
 
-def corrected(answers: Answers, result: Seen) -> Answers:
+def correct_answers(answers: Answers, result: Seen) -> Answers:
     """The answers that the rule goes by."""
     kernels = _worse(KERNELS, answers.kernels, result.kernels)
     shapes = _worse(SHAPES, answers.shapes, result.shapes)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from utils.cost.decision.findings import NOTHING, Seen, contradictions, corrected
+from utils.cost.decision.findings import NOTHING, Seen, contradictions, correct_answers
 from utils.cost.decision.judgements import Values
 from utils.cost.decision.questions import (
     ANY,
@@ -53,9 +53,9 @@ class Flip:
         return f"{value:.1%}" if self.field == MONEY else f"{value:,.10g}"
 
 
-def decided(answers: Answers, saving: Saving | None, result: Seen, values: Values) -> str:
+def verdict_for(answers: Answers, saving: Saving | None, result: Seen, values: Values) -> str:
     """The verdict alone."""
-    return outcome(Case(corrected(answers, result), saving, values, result)).verdict
+    return outcome(Case(correct_answers(answers, result), saving, values, result)).verdict
 
 
 def flips(
@@ -65,10 +65,10 @@ def flips(
 
     A volume is changed with the saving as it is: the comparison would have to be made again.
     """
-    verdict = decided(answers, saving, result, values)
+    verdict = verdict_for(answers, saving, result, values)
     listed = []
     for name, value in answers.others():
-        other = decided(answers.changed(**{name: value}), saving, result, values)
+        other = verdict_for(answers.changed(**{name: value}), saving, result, values)
         if other != verdict:
             listed.append(Flip(name, getattr(answers, name), value, other))
     for name, row in QUESTIONS.items():
@@ -79,7 +79,7 @@ def flips(
                     other = answers.changed(**{name: value})
                 except AnswerError:
                     return None
-                return decided(other, saving, result, values)
+                return verdict_for(other, saving, result, values)
 
             now = getattr(answers, name)
             points = _whole(row.high) if row.whole else _spread(row.low, row.high)
@@ -100,11 +100,11 @@ def money_flips(answers: Answers, saving: Saving, result: Seen, values: Values) 
             moved = saving.moved(by)
         except ValueError:  # no comparison could give it
             return None
-        return decided(answers, moved, result, values)
+        return verdict_for(answers, moved, result, values)
 
     room = 1 - saving.high  # nothing saves more than the whole
     points = [*(room * step / 400 for step in range(1, 401)), *(-step / 100 for step in range(201))]
-    for by, other in _nearest(at, 0.0, decided(answers, saving, result, values), points, False):
+    for by, other in _nearest(at, 0.0, verdict_for(answers, saving, result, values), points, False):
         yield Flip(MONEY, saving.middle, saving.middle + by, other)
 
 
@@ -188,7 +188,7 @@ def missing(
     def other(
         answers: Answers = answers, saving: Saving | None = saving, result: Seen = result
     ) -> str:
-        return decided(answers, saving, result, values)
+        return verdict_for(answers, saving, result, values)
 
     listed = [_costs(saving, other)]
     if result is NOTHING:

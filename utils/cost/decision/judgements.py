@@ -39,10 +39,10 @@ JUDGEMENTS: Mapping[str, Judgement] = read_rows(Judgement, "judgements")
 Values = Mapping[str, float]
 
 
-def judged(**changes: float) -> Values:
+def adjust(**changes: float) -> Values:
     """The value of every judgement, with some changed.
 
-    >>> judged(lead=3)["lead"], judged()["lead"]
+    >>> adjust(lead=3)["lead"], adjust()["lead"]
     (3, 2)
 
     Raises:
@@ -61,10 +61,10 @@ def judged(**changes: float) -> Values:
     return MappingProxyType({name: row.number for name, row in rows.items()})
 
 
-def counted(number: float, unit: str) -> str:
+def with_unit(number: float, unit: str) -> str:
     """A number with its unit, which loses its s beside a one.
 
-    >>> counted(1, "years"), counted(20_000, "votes"), counted(0.9, "of the draws")
+    >>> with_unit(1, "years"), with_unit(20_000, "votes"), with_unit(0.9, "of the draws")
     ('1 year', '20,000 votes', '0.9 of the draws')
     """
     return f"{number:,.6g} {unit.removesuffix('s') if number == 1 else unit}"

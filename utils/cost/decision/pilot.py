@@ -113,8 +113,8 @@ class Results:
 
     progress: the learner's record: exercise id to {"points", "state", ...}.
     audit, parity, throughput: results of the instruments; parity is that of XLA on the CPU.
-    warnings: those of `utils.cost.tco.comparison.warned`, for a comparison that was looked at: the
-        checks that they are about fail, the others of `SILENT` are done.
+    warnings: those of `utils.cost.tco.comparison.warnings`, for a comparison that was looked at:
+        the checks that they are about fail, the others of `SILENT` are done.
     measured: key of a step to its number, measured where the step says.
     notes: key of a check to what was found, which makes it done. failures: the same, failed.
 

@@ -2,7 +2,7 @@
 
 First the vetoes: each closes Trainium, the GPU or both, whatever else is said. Then the money and
 then the preferences: each row that holds is a number of votes for Trainium (+) or for the GPU (-).
-The votes and the thresholds are judgements: `JUDGEMENTS` explains them, `judged()` changes them.
+The votes and the thresholds are judgements: `JUDGEMENTS` explains them, `adjust()` changes them.
 
 The rows stand in `utils/facts/data/decision_rule.yaml`, each with the condition under which it
 holds: values of a `Case`, compared by `holds`.
@@ -309,10 +309,10 @@ class _RiskRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _RISKS = read_list(_RiskRow, "risks")
 
 
-def grown(instance: str) -> float:
+def growth(instance: str) -> float:
     """The newest Capacity Block price over the oldest known one of the same year.
 
-    >>> grown("trn2.48xlarge")
+    >>> growth("trn2.48xlarge")
     1.0
     """
     now = figure(f"{instance}.price.capacity_block")
@@ -328,8 +328,8 @@ def risks(case: Case, verdict: str) -> tuple[Risk, ...]:
     words = {
         "months": round((block.date - first).days / 30.44),
         "month": f"{block.date:%B %Y}",
-        "b200": grown("p6-b200.48xlarge") - 1,
-        "trn2": grown("trn2.48xlarge") - 1,
+        "b200": growth("p6-b200.48xlarge") - 1,
+        "trn2": growth("trn2.48xlarge") - 1,
     }
     return tuple(
         Risk(row.kind, row.text.format(**words), row.mitigation, evidence(row.source))

@@ -11,11 +11,11 @@ from utils.cost.decision.findings import (
     Contradiction,
     Seen,
     contradictions,
-    corrected,
-    seen,
+    correct_answers,
+    summarise,
 )
 from utils.cost.decision.flips import Flip, Missing, flips, missing
-from utils.cost.decision.judgements import JUDGEMENTS, Values, judged
+from utils.cost.decision.judgements import JUDGEMENTS, Values, adjust
 from utils.cost.decision.questions import Answers
 from utils.cost.decision.rules import GPU, ROWS, TRAINIUM, Case, Outcome, Risk, Row, outcome, risks
 from utils.cost.decision.saving import Saving
@@ -167,19 +167,19 @@ def decide(
         answers: the questionnaire.
         audit: of the source tree that is to run; what it finds overrules answers that are better.
         comparison: of the cost model, with Trainium as its first option; or a `Saving`.
-        judgements: `judged(...)` with other thresholds than ours.
+        judgements: `adjust(...)` with other thresholds than ours.
 
     Raises:
         TypeError, ValueError: for an audit or a comparison that is none, or judgements that are not
             whole; answers check themselves.
     """
     check_kind("answers", answers, Answers, "Answers(...)")
-    values = judged() if judgements is None else judgements
+    values = adjust() if judgements is None else judgements
     if lacking := [name for name in JUDGEMENTS if name not in values]:
-        raise ValueError(f"judgements: {lacking[0]!r} is missing; allowed: judged(...), or None")
-    match_ = seen(audit, values)
+        raise ValueError(f"judgements: {lacking[0]!r} is missing; allowed: adjust(...), or None")
+    match_ = summarise(audit, values)
     saving = None if comparison is None else Saving.of(comparison)
-    case = Case(corrected(answers, match_), saving, values, match_)
+    case = Case(correct_answers(answers, match_), saving, values, match_)
     result = outcome(case)
     confidence, because = _confidence(case, result)
     return Decision(

@@ -18,8 +18,8 @@ from utils.cost.planner.fitted import accuracy
 from utils.cost.planner.goodput import Goodput, Point, goodput, scaling
 from utils.cost.planner.layouts import SCHEDULES, Layout
 from utils.cost.planner.plans import Plan, Plans, plans
-from utils.cost.planner.published import Run, interval, later_runs, not_planned, published_runs
-from utils.cost.planner.reasons import ranked, table, why
+from utils.cost.planner.published import Run, interval, later_runs, omissions, published_runs
+from utils.cost.planner.reasons import ranking, table, why
 from utils.cost.planner.settings import Settings, inputs, settings
 
 __all__ = [
@@ -41,11 +41,11 @@ __all__ = [
     "inputs",
     "interval",
     "later_runs",
-    "not_planned",
+    "omissions",
     "plans",
     "published_parameters",
     "published_runs",
-    "ranked",
+    "ranking",
     "scaling",
     "settings",
     "table",

@@ -11,11 +11,11 @@ from functools import reduce
 
 import numpy as np
 
-from utils.chip.collectives import Fabric, seconds, spread
+from utils.chip.collectives import Fabric, seconds, tier_sizes
 from utils.chip.training_memory import RECIPES, Recipe
 from utils.cost.planner.architecture import Architecture
 from utils.cost.planner.layouts import RECOMPUTE, Layouts
-from utils.cost.planner.memory import VALUE, held_on, stage_layers
+from utils.cost.planner.memory import VALUE, share_on, stage_layers
 from utils.cost.planner.settings import Settings
 
 PARTS = ("tensor", "data", "pipeline", "context", "experts")
@@ -70,7 +70,7 @@ def traffic(
     ends = rows_of_ends * np.where(x.pipeline == 1, 1 if a.tied else 2, 1)
     data = _sum(
         *(_gradients(n, same, stride, x, fabric, layers, steps, RECIPES[settings.recipe])
-          for n, same, stride in held_on(a, x, layers, ends))
+          for n, same, stride in share_on(a, x, layers, ends))
     )  # fmt: skip
 
     # Each tensor rank sends its share (Narayanan et al., SC 2021, section 4.1), activations on and
@@ -123,5 +123,5 @@ def reach(fabric: Fabric, ranks: int, stride: int) -> str:
     """The outermost tier that a group has to cross: "cores of a chip", "nodes, EFA", or "alone"."""
     if ranks == 1:
         return "alone"
-    members = spread(fabric, ranks, stride)
+    members = tier_sizes(fabric, ranks, stride)
     return [tier.name for tier, n in zip(fabric.tiers, members, strict=True) if n > 1][-1]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.chip.collectives import Fabric, spread
+from utils.chip.collectives import Fabric, tier_sizes
 from utils.cost.planner.architecture import Architecture
 
 RECOMPUTE = ("none", "selective", "full")
@@ -197,7 +197,7 @@ def groups(layout: Layout) -> dict[str, tuple[int, int]]:
 
 def _spreads(fabric: Fabric, ranks: int, stride: int) -> bool:
     try:
-        members = spread(fabric, ranks, stride)
+        members = tier_sizes(fabric, ranks, stride)
     except ValueError:
         return False
     tiers = zip(fabric.tiers, members, strict=True)

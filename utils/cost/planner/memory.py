@@ -65,7 +65,7 @@ def stage_layers(layers: int, pipeline: np.ndarray) -> tuple[np.ndarray, np.ndar
     return most - (missing > 1), most, most - (missing > 0)
 
 
-def held_on(
+def share_on(
     a: Architecture, x: Layouts, layers: Any, ends: Any = 0
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Parameters of a rank as (how many, ranks with the same, distance of these): all, or those
@@ -121,7 +121,7 @@ def _stage(
     still to come. logits: whether it has them.
     """
     recipe = RECIPES[settings.recipe]
-    here = held_on(a, x, layers, ends)
+    here = share_on(a, x, layers, ends)
     tokens = x.micro_batch * length / x.context
     load = settings.load(a, x.expert)
     # Interleaved chunks keep a little more than one per stage (Korthikanti, section 4.2.3).

@@ -251,6 +251,6 @@ def later_runs() -> tuple[Run, ...]:
     return tuple(run(name) for name in case_file()["later"]["cases"])
 
 
-def not_planned() -> list[dict[str, Any]]:
+def omissions() -> list[dict[str, Any]]:
     """Rows of the cited tables that no plan covers: source, rows, why."""
     return case_file()["not_planned"]

@@ -87,7 +87,7 @@ HEAD = ("data x tensor x pipeline", "ZeRO", "micro-batch", "recompute", "GiB", "
         "why")  # fmt: skip
 
 
-def ranked(result: Plans, rows: int = 10) -> list[tuple[str, ...]]:
+def ranking(result: Plans, rows: int = 10) -> list[tuple[str, ...]]:
     """One row per family, the best of each combination of degrees and ZeRO stage, best first; the
     columns are those of HEAD.
     """
@@ -108,8 +108,8 @@ def ranked(result: Plans, rows: int = 10) -> list[tuple[str, ...]]:
 
 
 def table(result: Plans, rows: int = 10) -> Shown:
-    """`ranked` as a table."""
-    listed = ranked(result, rows)
+    """`ranking` as a table."""
+    listed = ranking(result, rows)
     caption = (
         f"{result.architecture.name} on {result.cluster.name}, {result.length:,} tokens a sequence,"
         f" {result.tokens_per_step:,} a step: {result.fitting:,} of {len(result):,} layouts fit."

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from utils.chip.collectives import overlapped
+from utils.chip.collectives import overlap
 from utils.chip.training_memory import RECIPES
 from utils.cost.planner.architecture import Architecture
 from utils.cost.planner.cluster import Cluster
 from utils.cost.planner.communication import Traffic
 from utils.cost.planner.layouts import RECOMPUTE, Layouts
-from utils.cost.planner.memory import VALUE, held_on, stage_layers
+from utils.cost.planner.memory import VALUE, share_on, stage_layers
 from utils.cost.planner.settings import Settings
 
 PARTS = ("products", "between", "tensor", "data", "pipeline", "bubble", "optimizer", "context",
@@ -57,15 +57,15 @@ def step_seconds(
     experts = (1 - settings.tensor_overlap) * sent["experts"].seconds
     # Keys and values travel while scores of those that came before are computed.
     attention = steps * layers * tokens * 3 * scores / rate
-    context = overlapped(attention, sent["context"].seconds, settings.context_overlap) - attention
+    context = overlap(attention, sent["context"].seconds, settings.context_overlap) - attention
     busy = products + between + tensor + context + experts
     # Weights and divided gradients travel in every micro-batch, whole gradients during the last
     # backward pass, two thirds of the work.
     window = np.where(x.zero > 1, busy, 2 / 3 * busy / steps)
-    data = overlapped(window, sent["data"].seconds, settings.data_overlap) - window
+    data = overlap(window, sent["data"].seconds, settings.data_overlap) - window
     work = busy + sent["pipeline"].seconds
     recipe = RECIPES[settings.recipe]
-    here = sum(n / np.where(x.zero > 0, same, 1) for n, same, _ in held_on(a, x, layers))
+    here = sum(n / np.where(x.zero > 0, same, 1) for n, same, _ in share_on(a, x, layers))
     # Gradients of weights wait for no other stage: zb-h1 computes two times those of a micro-batch
     # in each wait, zb-h2 three times (Qi et al., table 2).
     of_weights = steps * layers * tokens * with_weights / rate

@@ -1,7 +1,7 @@
 """What a run costs, how sure that is, and what would change the answer.
 
 `scenario(name)` is a worked comparison with all its inputs; `compare(...)`, `tornado(...)`,
-`break_even(...)` and `value_of_measuring(...)` ask it questions; `warned(...)` says what is wrong
+`break_even(...)` and `value_of_measuring(...)` ask it questions; `warnings(...)` says what is wrong
 with comparing. `job(values)` and `service(values)` are the models themselves. Imports no torch.
 
 >>> compare(scenario("lora-13b")).a
@@ -9,13 +9,13 @@ with comparing. `job(values)` and `service(values)` are the models themselves. I
 """
 
 from utils.cost.tco.buying import Way, late_week, ways
-from utils.cost.tco.comparison import Warned, warned
+from utils.cost.tco.comparison import Warned, warnings
 from utils.cost.tco.cost import LINES, Cost
 from utils.cost.tco.failures import best_interval, expected_hours
 from utils.cost.tco.fields import FIELDS, NEEDS, Field, InputError
-from utils.cost.tco.inputs import Input, assumed, price_of, quoted
+from utils.cost.tco.inputs import Input, assume, price_of, quote
 from utils.cost.tco.job import job, throughput
-from utils.cost.tco.ownership import Owned, owned
+from utils.cost.tco.ownership import Owned, owning_cost
 from utils.cost.tco.scenario import (
     Context,
     Option,
@@ -62,7 +62,7 @@ __all__ = [
     "Swing",
     "Warned",
     "Way",
-    "assumed",
+    "assume",
     "best_interval",
     "break_even",
     "break_even_surface",
@@ -74,10 +74,10 @@ __all__ = [
     "job",
     "late_week",
     "offers",
-    "owned",
+    "owning_cost",
     "per_million_tokens",
     "price_of",
-    "quoted",
+    "quote",
     "sample",
     "scenario",
     "scenarios",
@@ -86,6 +86,6 @@ __all__ = [
     "to_query",
     "tornado",
     "value_of_measuring",
-    "warned",
+    "warnings",
     "ways",
 ]

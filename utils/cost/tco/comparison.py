@@ -34,7 +34,7 @@ class Warned:
         return f"{self.kind}: {self.text}"
 
 
-def warned(
+def warnings(
     scenario: Scenario, a: str, b: str, today: datetime.date | None = None
 ) -> tuple[Warned, ...]:
     """All warnings about comparing option `a` with option `b`, prices as of `today`."""

@@ -92,7 +92,7 @@ def whole(number: Number) -> Number:
     return np.ceil(number * (1 - 1e-12))
 
 
-def ordered(lines: Mapping[str, Number]) -> dict[str, Number]:
+def in_order(lines: Mapping[str, Number]) -> dict[str, Number]:
     """The lines in the order of `LINES`."""
     return {name: lines[name] for name in LINES if name in lines}
 
@@ -118,7 +118,7 @@ def with_bills(
         "engineering": values["engineers"] * values["weeks"] * values["pay"] / spread_over,
         "credits": -np.minimum(values["credits"] / spread_over, bill),
     }
-    return ordered(lines)
+    return in_order(lines)
 
 
 def energy(

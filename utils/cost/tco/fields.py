@@ -109,9 +109,7 @@ NEEDS: Mapping[str, frozenset[str]] = {
 """The fields of each model. Of a job, throughput is given in one of two ways; energy may be."""
 
 
-def checked(
-    kind: str, values: Mapping[str, float | np.ndarray]
-) -> Mapping[str, float | np.ndarray]:
+def check(kind: str, values: Mapping[str, float | np.ndarray]) -> Mapping[str, float | np.ndarray]:
     """The values, after every one was found allowed, none missing and none left unused.
 
     Raises: InputError.

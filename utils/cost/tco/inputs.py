@@ -129,12 +129,12 @@ def _check_number(name: str, value: object) -> None:
         raise InputError(name, repr(value), "a number")
 
 
-def assumed(value: float, unit: str, low: float, high: float, why: str) -> Input:
+def assume(value: float, unit: str, low: float, high: float, why: str) -> Input:
     """A value without a source: what it rests on is said."""
     return Input(value, low, high, unit, note=why)
 
 
-def quoted(
+def quote(
     key: str,
     spread: float = 0.0,
     low: float | None = None,
@@ -148,7 +148,7 @@ def quoted(
     unit, replace either end. rows: chip to the keys of every published figure that fits, which
     span the range.
 
-    >>> quoted("trn1.32xlarge.price.on_demand").status
+    >>> quote("trn1.32xlarge.price.on_demand").status
     'primary'
 
     Raises: InputError if there is no such figure; Unknown if nobody publishes it.
@@ -198,10 +198,10 @@ def price_of(instance: str, purchase: str, spread: float = 0.0) -> Input:
             "one of " + ", ".join(known) if known else "a price of your own",
             "Nobody publishes it: give your offer as an input, with its date and source",
         )  # fmt: skip
-    return quoted(f"{instance}.price.{purchase}", spread)
+    return quote(f"{instance}.price.{purchase}", spread)
 
 
-def parsed(entry: Mapping[str, Any], name: str) -> Input:
+def parse(entry: Mapping[str, Any], name: str) -> Input:
     """An input as written in a scenario file: `{value, low, high, unit, ...}`, or `{figure,
     spread}`. Raises InputError that names the input.
     """
@@ -218,7 +218,7 @@ def _parse(entry: Mapping[str, Any], name: str) -> Input:
         raise InputError(name, ", ".join(unknown), "one of " + ", ".join(sorted(known)))
     if "figure" in entry:
         given = {k: entry[k] for k in ("spread", "low", "high", "note", "rows") if k in entry}
-        return quoted(entry["figure"], **given)
+        return quote(entry["figure"], **given)
     if not {"value", "unit"} <= entry.keys():
         raise InputError(name, "no value or no unit", "both")
     ends = {"low": entry["value"], "high": entry["value"]}

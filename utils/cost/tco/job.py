@@ -12,7 +12,7 @@ import numpy as np
 
 from utils.cost.tco.cost import Cost, Number, energy, whole, with_bills
 from utils.cost.tco.failures import expected_hours
-from utils.cost.tco.fields import HOURS_PER_YEAR, checked
+from utils.cost.tco.fields import HOURS_PER_YEAR, check
 
 
 def throughput(values: Mapping[str, Number]) -> Number:
@@ -31,7 +31,7 @@ def job(values: Mapping[str, Number]) -> Cost:
 
     Raises: InputError, which names the field, the value and what is allowed.
     """
-    v = checked("job", values)
+    v = check("job", values)
     rate = v["instances"] * v["price"]
 
     alone = v["work"] / (throughput(v) * v["instances"]) / 3600

@@ -44,7 +44,7 @@ class Owned:
         )  # fmt: skip
 
 
-def owned(
+def owning_cost(
     purchase: float,
     years: float,
     power_kw: float,
@@ -71,7 +71,7 @@ def owned(
         space: money per kW and month for a place with power, cooling and a network, without the
             electricity. staff: money per year for the people who run it.
 
-    >>> server = owned(300_000, 5, 10, 1.25, 0.1, 0.05, 0.4, 0.1, 0.08, 184, 10_000)
+    >>> server = owning_cost(300_000, 5, 10, 1.25, 0.1, 0.05, 0.4, 0.1, 0.08, 184, 10_000)
     >>> server.energy_per_hour, round(server.interest_per_hour * HOURS_PER_YEAR)
     (1.25, 13200)
 

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from utils.cost.tco.cost import Cost, Number
 from utils.cost.tco.fields import FIELDS, Field, InputError, field_of, nearest
-from utils.cost.tco.inputs import Input, parsed, price_of, quoted
+from utils.cost.tco.inputs import Input, parse, price_of, quote
 from utils.cost.tco.job import job
 from utils.cost.tco.service import service
 from utils.facts import figure, figures
@@ -203,13 +203,13 @@ class Scenario:
             peak = f"{instance}.peak.{was.precision}"
             if peak not in figures():
                 raise InputError("instance", instance, f"one with a peak in {was.precision}")
-            new["peak"] = quoted(peak)
+            new["peak"] = quote(peak)
         if "billing_step" in inputs:
             # Beyond 14 days Capacity Blocks are sold in whole weeks; on demand is billed as used.
             days = self.cost(option, {f"{option}.billing_step": 0.0}).hours / 24
             long = days > figure("capacity_block.step_change").number
             new["billing_step"] = (
-                quoted("capacity_block.step_long" if long else "capacity_block.step")
+                quote("capacity_block.step_long" if long else "capacity_block.step")
                 if purchase == "capacity_block"
                 else Input(0.0, 0.0, 0.0, "h", note="billed by the second")
             )
@@ -270,11 +270,11 @@ def read(name: str, entry: Mapping[str, Any]) -> Scenario:
     options = {
         key: Option(
             Context(**item["context"]),
-            {field: parsed(given, f"{key}.{field}") for field, given in item["inputs"].items()},
+            {field: parse(given, f"{key}.{field}") for field, given in item["inputs"].items()},
         )
         for key, item in entry["options"].items()
     }
-    shared = {field: parsed(given, field) for field, given in entry["shared"].items()}
+    shared = {field: parse(given, field) for field, given in entry["shared"].items()}
     plain = {
         k: entry[k]
         for k in ("title", "about", "kind", "unit", "currency", "due_weeks")
@@ -300,7 +300,7 @@ def offers(platform: str) -> list[tuple[str, str]]:
     ]
 
 
-def unchanged(shown: Scenario) -> Scenario:
+def original(shown: Scenario) -> Scenario:
     """The worked scenario of that name on the same instances, bought in the same way."""
     base = scenario(shown.name)
     for name, option in shown.options.items():
@@ -318,7 +318,7 @@ def to_query(changed: Scenario) -> str:
     Raises: InputError if its money is in another currency than the file's: a link holds no rate.
     """
     file = scenario(changed.name)
-    base = file if changed.currency != file.currency else unchanged(changed)
+    base = file if changed.currency != file.currency else original(changed)
     if changed.currency != base.currency:
         raise InputError("currency", changed.currency, base.currency, "A link holds no rate")
     pairs = [("scenario", changed.name)]

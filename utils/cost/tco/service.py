@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from utils.cost.tco.cost import Cost, Number, energy, whole, with_bills
-from utils.cost.tco.fields import HOURS_PER_MONTH, InputError, checked
+from utils.cost.tco.fields import HOURS_PER_MONTH, InputError, check
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def service(values: Mapping[str, Number]) -> Cost:
 
     Raises: InputError, which names the field, the value and what is allowed.
     """
-    v = checked("service", values)
+    v = check("service", values)
     monthly = v["price"] * HOURS_PER_MONTH
 
     busy = v["demand"] / v["units_per_second"]

@@ -18,9 +18,9 @@ it calls. There the sandbox sees nothing, so four parts work inside: `guard` (wi
 submission that replaces the observer has full marks), `utils.labs.forbidden` (the course's own
 solutions are in the sandbox too, because labs need the modules that hold them),
 `utils.labs.audit_hook` (what reaches for the observer, and copies of what is closed) and, outside,
-`scan`. Points of an answer that `guard` or `noticed` catches are held back until an instructor has
-looked at it; what `scan` finds is a remark, but for the names that lead into a counting function,
-and names that are put together when a cell runs.
+`scan`. Points of an answer that `guard` or `audit_hook` catches are held back until an instructor
+has looked at it; what `scan` finds is a remark, but for the names that lead into a counting
+function, and names that are put together when a cell runs.
 
 What does not hold:
 
@@ -28,17 +28,17 @@ What does not hold:
   that the sandbox starts (utils.labs.apart). `guard` puts the course's functions, their code and
   its tables back before an answer is called, and looks again after each case; an answer that undoes
   its change before it returns is not caught.
-- `noticed` hears what Python raises an audit event for: frames, the collector, tracing, raw memory.
-  There is none for `__closure__` and `__globals__`, nor where an extension module reaches into
-  memory: an answer that comes to such a name by a way that `scan` does not know can forge what is
-  counted in its own process.
+- `audit_hook` hears what Python raises an audit event for: frames, the collector, tracing, raw
+  memory. There is none for `__closure__` and `__globals__`, nor where an extension module reaches
+  into memory: an answer that comes to such a name by a way that `scan` does not know can forge
+  what is counted in its own process.
 - A copy of the course's code is known by its instructions, whatever its name, its variables and its
   docstring are called. One of which a statement was changed, or of a few instructions only, is not;
   nor is one that is typed into a cell: for that there are `similar` and a remark on published
   solutions.
 - Lines of a report carry codes that an answer cannot make without finding the function that makes
-  them, in a frame above it; the ways there are among what `noticed` hears, and a process that the
-  answer has forked ends when it takes one.
+  them, in a frame above it; the ways there are among what `audit_hook` hears, and a process that
+  the answer has forked ends when it takes one.
 - An answer sees the inputs that it is called with. It can hand some of them out in the numbers of
   its report (of seven digits each), in known words such as "list", in which criteria pass, and in
   which of its own lines raises. The next grading should therefore have a new seed.

@@ -174,7 +174,7 @@ _CHECK = re.compile(r"""^check\(["'](lab\d+)\.ex\d+["']""", re.MULTILINE)
 
 def _changed(notebook: Notebook, lab: Lab) -> dict[str, str]:
     """The answers of a notebook that are not as released, by exercise."""
-    released = untouched(lab)
+    released = blank(lab)
     answers = {e.name: notebook.answer(e.name).source.strip() for e in lab.exercises}
     return {n: text for n, text in answers.items() if text != released.answer(n).source.strip()}
 
@@ -219,7 +219,7 @@ def defines(function: str, source: str) -> bool:
     return re.search(pattern, source, re.MULTILINE) is not None
 
 
-def untouched(lab: Lab) -> Notebook:
+def blank(lab: Lab) -> Notebook:
     """The lab as released, without answers."""
     return Notebook(lab.cells)
 

@@ -70,7 +70,7 @@ def grade(
     """
     folder, out, root = folder.resolve(), out.resolve(), root.resolve()
     folders.check(folder, out, root)
-    with folders.claimed(out):
+    with folders.claim(out):
         seed = folders.known_seed(out, seed)
         known = {record.entry: replace(record, log={}) for record in records.read(out)}
         handed_in = submissions.find(folder, known.values(), lab_name)
@@ -242,7 +242,7 @@ def _pool(chosen: Lab, root: Path, jobs: int, scheduler: str, say: Say) -> Itera
     if scheduler:
         from utils.labs.grading import cluster  # late: distributed takes a second to import
 
-        with cluster.connected(scheduler, chosen, root, say) as pool:
+        with cluster.connect(scheduler, chosen, root, say) as pool:
             yield pool
         return
     slots = Slots(jobs)

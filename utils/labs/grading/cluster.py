@@ -26,7 +26,7 @@ from utils.labs.grading import lab, sandbox
 from utils.labs.grading.lab import Lab
 from utils.labs.grading.sandbox import SandboxError
 from utils.labs.grading.task import Place, Result, Task, not_run, run
-from utils.serving.batch.pools import client_of, fetched
+from utils.serving.batch.pools import client_of, fetch
 
 PLUGIN = "course-sandboxes"
 PLACES = "course-sandbox"
@@ -77,9 +77,9 @@ def _pack() -> Callable[[bytes], bytes]:
     def work(task: bytes) -> bytes:
         import pickle
 
-        from utils.labs.grading.cluster import graded
+        from utils.labs.grading.cluster import grade_task
 
-        return pickle.dumps(graded(pickle.loads(task)))
+        return pickle.dumps(grade_task(pickle.loads(task)))
 
     return work
 
@@ -101,7 +101,7 @@ def _place(name: str) -> tuple[Place, sandbox.Slots]:
     return Place(lab.load(ROOT, name), ROOT, sandbox.prepare()), sandbox.Slots(threads)
 
 
-def graded(task: Task) -> Result:
+def grade_task(task: Task) -> Result:
     """What a worker does."""
     place, slots = _place(task.lab)
     with slots.take() as slot:
@@ -165,7 +165,7 @@ class Cluster:
     def _ended(self, task: Task, outer: "Future[Result]", number: int, inner: Any) -> None:
         if outer.done():
             return
-        result, error = fetched(inner)
+        result, error = fetch(inner)
         if error is None:
             outer.set_result(result)
             return
@@ -179,7 +179,7 @@ class Cluster:
 
 
 @contextmanager
-def connected(address: str, chosen: Lab, root: Path, say: Say) -> Iterator[Cluster]:
+def connect(address: str, chosen: Lab, root: Path, say: Say) -> Iterator[Cluster]:
     """The cluster of a scheduler. Says which workers are refused and why.
 
     Raises ValueError if no scheduler answers at `address`, SandboxError if no worker is fit.

@@ -37,10 +37,10 @@ _NUMBER = re.compile(r"\d[\d.]*(?:e[+-]?\d+)?")
 _TOKEN = re.compile(r"[^\W\d_]+|[^\x00-\x7f×²µ–]|[_<>&\"'`{}=\\]")
 
 
-def known(text: str) -> bool:
+def is_plain(text: str) -> bool:
     """Whether a text is made of nothing but numbers, marks and words that judges use.
 
-    >>> known("the seed is 0.5"), known("a list of 3"), known("a Hidden_7_3")
+    >>> is_plain("the seed is 0.5"), is_plain("a list of 3"), is_plain("a Hidden_7_3")
     (False, True, False)
     """
     rest, numbers = _NUMBER.subn(" ", text)
@@ -49,26 +49,26 @@ def known(text: str) -> bool:
     )
 
 
-def measured(text: str) -> str:
+def visible(text: str) -> str:
     """A measured value as a report shows it.
 
-    >>> measured("a list of 3"), measured("a Secret"), measured("0.123456789")
+    >>> visible("a list of 3"), visible("a Secret"), visible("0.123456789")
     ('a list of 3', '(not shown)', '0.1234568')
     """
-    return rounded(text) if known(text) else HIDDEN
+    return cut_digits(text) if is_plain(text) else HIDDEN
 
 
 def message(text: str, facts: Any) -> str:
     """A judge's message without the texts that it took over from what was observed."""
-    taken = {item for item in _texts(facts) if item and item in text and not known(item)}
+    taken = {item for item in _texts(facts) if item and item in text and not is_plain(item)}
     if taken:
         longest_first = sorted(taken, key=lambda item: (-len(item), item))
         pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)"
         text = re.sub(pattern, HIDDEN, text)
-    return rounded(text)
+    return cut_digits(text)
 
 
-def rounded(text: str) -> str:
+def cut_digits(text: str) -> str:
     """A text whose numbers have no more than seven significant digits."""
     return _NUMBER.sub(lambda match: _cut(match[0]), text)
 

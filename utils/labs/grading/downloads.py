@@ -96,7 +96,7 @@ def entry_of(name: str) -> Entry:
         version = (int(again[1]) if again else 0, int(match["file"]))
         late = bool(match["late"])
         return Entry(match["name"], "canvas", match["id"], late, part=part, version=version)
-    if (match := _NBGRADER.match(name)) and (time := zoned(match["time"])):
+    if (match := _NBGRADER.match(name)) and (time := to_iso(match["time"])):
         return Entry(match["id"], "nbgrader", match["id"], False, time, match["assignment"], time)
     if _GRADESCOPE.match(name):
         return Entry(name, "gradescope")
@@ -170,10 +170,10 @@ def counting(names: list[str], known: dict[str, Entry]) -> tuple[list[str], list
     return counts, [*notes, *(f"an attempt before the last does not count: {n}" for n in older)]
 
 
-def zoned(text: str) -> str:
+def to_iso(text: str) -> str:
     """nbgrader's time as ISO time; "" if it is none.
 
-    >>> zoned("2026-11-20 22:58:07.100000 UTC")
+    >>> to_iso("2026-11-20 22:58:07.100000 UTC")
     '2026-11-20T22:58:07+00:00'
     """
     try:
@@ -200,7 +200,7 @@ def _timestamp(path: Path, lab: str | None) -> str:
     for file in files:
         if file.is_file() and not file.is_symlink() and not file.parent.is_symlink():
             with file.open(encoding="utf-8", errors="replace") as text:
-                times.append(zoned(text.read(100)))
+                times.append(to_iso(text.read(100)))
     return times[0] if len(times) == 1 else ""
 
 

@@ -28,7 +28,7 @@ def check(folder: Path, out: Path, root: Path) -> None:
 
 
 @contextmanager
-def claimed(out: Path) -> Iterator[None]:
+def claim(out: Path) -> Iterator[None]:
     """Make the folder for the results and keep other gradings out of it."""
     made = not out.exists()
     try:

@@ -241,7 +241,7 @@ def _short(c: Criterion) -> Criterion:
 
 
 def _for_the_learner(c: Criterion, seen: list[Facts]) -> Criterion:
-    measured, message = display.measured(str(c.measured)), display.message(str(c.message), seen)
+    measured, message = display.visible(str(c.measured)), display.message(str(c.message), seen)
     return replace(c, measured=measured, message=message)
 
 

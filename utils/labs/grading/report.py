@@ -44,7 +44,7 @@ def mark_text(mark: Mark) -> str:
     """A mark as plain text, for the learner."""
     lines = [f"{mark.state}: {mark.points:g} of {mark.exercise.points:g} points"]
     lines += [mark.cause] if mark.cause else []
-    for c, won, most in earned(mark):
+    for c, won, most in scores(mark):
         # What a right answer measured helps nobody but those who will be given the same inputs.
         text = c.measured and not c.passed
         numbers = f" (measured {c.measured}, asked for {c.target})" if text else ""
@@ -82,7 +82,7 @@ def table(lab: Lab, rows: Iterable[Graded]) -> str:
 def student_page(lab: Lab, row: Graded) -> str:
     """What one student reads, as HTML."""
     return _render(
-        "student.html", lab=lab, row=row, earned=earned, result=_result, how_points=HOW_POINTS
+        "student.html", lab=lab, row=row, scores=scores, result=_result, how_points=HOW_POINTS
     )
 
 
@@ -93,7 +93,7 @@ HOW_POINTS = (
 )
 
 
-def earned(mark: Mark) -> list[tuple[Criterion, float, float]]:
+def scores(mark: Mark) -> list[tuple[Criterion, float, float]]:
     """Each criterion of a mark with the points that it earned and those that it can earn.
 
     An exercise that ended in an error earned nothing, whatever its criteria say.

@@ -75,7 +75,7 @@ def run(task: Task, place: Place, slot: int) -> Result:
     started = time.monotonic()
     chosen, submission = place.lab, task.submission
     setting = Setting(chosen, task.exercises, task.cases, place.root, place.host, task.limits)
-    untouched = answers.untouched(chosen)
+    untouched = answers.blank(chosen)
     nothing = [Mark(exercise, "not attempted", 0.0) for exercise in task.exercises]
     try:
         notebook = answers.read(list(task.files), chosen)
@@ -107,5 +107,5 @@ def run(task: Task, place: Place, slot: int) -> Result:
 def not_run(task: Task, chosen: Lab, reason: str) -> Result:
     """What is known of a submission that could not be run, which may be the grader's fault."""
     nothing = [Mark(exercise, "not attempted", 0.0) for exercise in task.exercises]
-    untouched = answers.untouched(chosen)
+    untouched = answers.blank(chosen)
     return Result(task.submission, untouched, nothing, task.notes, reason, failed=True)

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from utils.chip.topology import Topology, all_reduce_seconds, ring, switched, torus
+from utils.chip.topology import Topology, all_reduce_seconds, ring, switch, torus
 from utils.facts import figure
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import among
@@ -64,7 +64,7 @@ def label(fabric: Facts) -> str:
 def truth(case: Facts) -> list[float]:
     """Seconds of the all-reduce on every fabric of a case, in their order."""
     size = case["elements"] * DTYPE_BYTES[case["dtype"]]
-    kinds: dict[str, Callable[..., Topology]] = {"ring": ring, "torus": torus, "switched": switched}
+    kinds: dict[str, Callable[..., Topology]] = {"ring": ring, "torus": torus, "switched": switch}
     return [
         all_reduce_seconds(
             size,

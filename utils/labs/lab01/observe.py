@@ -7,7 +7,7 @@ from collections.abc import Set
 from typing import Any
 
 from utils.labs import Answer, Facts, Observer, invoke
-from utils.labs.plain import describe, listed, number, numbers, text
+from utils.labs.plain import describe, number, numbers, text, to_list
 
 _MOST = 30
 """Names of a list that are kept: more is wrong in any case."""
@@ -33,7 +33,7 @@ def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[A
 
 
 def _join_names(value: Any) -> Any:
-    return listed(value, _MOST)
+    return to_list(value, _MOST)
 
 
 def observe_gemm_times(answer: Answer, case: Facts) -> Facts:

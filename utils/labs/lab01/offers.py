@@ -7,7 +7,7 @@ from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, first_of, not_asked_for, not_judged, times
 from utils.labs.lab01.sheets import MARKETS, offer
 from utils.labs.values import near
-from utils.labs.wrong_answers import given, message_of
+from utils.labs.wrong_answers import message_of, replies
 
 SAYS = says("lab01")
 
@@ -164,7 +164,7 @@ def _judge_instance(case: Facts, facts: Facts, right: Facts) -> Criterion:
     offers = {item["name"]: item for item in case["offers"]}
     own = offers.get(response, {}).get(f"usd_per_hour_{case['job']['market']}")
     other_market = SAYS["the-other-markets-price"]
-    others = (f["instance"] for text, f in given("lab01.ex5", case) if text == other_market)
+    others = (f["instance"] for text, f in replies("lab01.ex5", case) if text == other_market)
     message = first_of(
         (response in right["ask"], SAYS["none-as-0"] if price == 0 else other_market),
         (response == right["instance"], SAYS["no-price"]),

@@ -38,7 +38,7 @@ def holds(table: Table, relation: str) -> bool:
     return abs(table[product] - expected) <= tolerance * abs(expected) + 1e-9
 
 
-def broken(table: Table) -> set[str]:
+def breaches(table: Table) -> set[str]:
     """The names of the relations that a table contradicts."""
     return {name for name in RELATIONS if not holds(table, name)}
 
@@ -143,9 +143,9 @@ def wrong_in(case: Facts) -> tuple[str, str]:
     """The table that contradicts itself, and the row that all failing relations have in common and
     no other has. Not kept in the case: what runs an answer sees that.
     """
-    (name,) = (name for name, table in case["tables"].items() if broken(table))
+    (name,) = (name for name, table in case["tables"].items() if breaches(table))
     table = case["tables"][name]
-    (row,) = (row for row in table if relations_of(row) == broken(table))
+    (row,) = (row for row in table if relations_of(row) == breaches(table))
     return name, row
 
 
@@ -177,7 +177,7 @@ def judge_wrong_row(case: Facts, facts: Facts) -> list[Criterion]:
 def _about_row(table: Table, row: str, response: str) -> str:
     if response not in table:
         return "there is no row of that name: return one of the names of the table's rows"
-    contradicted = broken(table)
+    contradicted = breaches(table)
     if not relations_of(response) & contradicted:
         return "all that this row takes part in agrees: look for what does not"
     if relations_of(response) - contradicted:

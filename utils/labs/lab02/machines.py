@@ -32,7 +32,7 @@ def on_machine(answer: Answer, case: Facts, chip: bool) -> list[Facts]:
     def process(rank: int) -> Facts:
         environment = _environment(rank, store.port)
         given = (answer, case, rank, chip)
-        return apart.observed(fresh.run, in_process, *given, environment=environment)
+        return apart.run_apart(fresh.run, in_process, *given, environment=environment)
 
     with ThreadPoolExecutor(PROCESSES) as pool:
         futures = [pool.submit(process, rank) for rank in range(PROCESSES)]

@@ -15,7 +15,7 @@ from utils.labs import Answer, Facts, Observer, training
 from utils.labs.lab02 import machines
 from utils.labs.lab02.problems import histogram_inputs, masked_inputs, other_weights
 from utils.labs.plain import describe, numbers
-from utils.labs.watch import Steps, answered, counts, unused
+from utils.labs.watch import Steps, counts, numbers_of, unused
 
 _MOST_FINDINGS = 20
 
@@ -86,7 +86,7 @@ def observe_port(answer: Answer, case: Facts) -> Facts:
         with Meter() as meter:
             seen = Steps()
             places = Places(model, seen)
-            returned = answered(answer, model, batches, case["lr"], checkpoint)
+            returned = numbers_of(answer, model, batches, case["lr"], checkpoint)
             facts = seen.facts()
     return {
         **facts,

@@ -5,7 +5,7 @@ from typing import Any
 from utils.labs import Answer, Facts, Observer, training
 from utils.labs.lab03.fake import FakeDevice
 from utils.labs.plain import describe, numbers, pair
-from utils.labs.watch import Steps, answered, counts, launches, unused
+from utils.labs.watch import Steps, counts, launches, numbers_of, unused
 
 
 def measure_snippets(steps: int) -> dict[str, list[int]]:
@@ -69,7 +69,7 @@ def observe_mean_losses(answer: Answer, case: Facts) -> Facts:
             seen.begin()
             return training.train_step(model, optimizer, batch)
 
-        returned = answered(answer, step, case["steps"], case["every"])
+        returned = numbers_of(answer, step, case["steps"], case["every"])
         facts = seen.facts()
     return {**facts, **counts(meter.reading), "returned": returned}
 
@@ -89,7 +89,7 @@ def observe_fixed_loop(answer: Answer, case: Facts) -> Facts:
     with Meter() as meter:
         seen = Steps()
         model.register_forward_pre_hook(lambda *_: seen.begin())
-        returned = answered(answer, model, optimizer, on_device)
+        returned = numbers_of(answer, model, optimizer, on_device)
         facts = seen.facts()
     return {**facts, **counts(meter.reading), "returned": returned}
 
@@ -110,7 +110,7 @@ def observe_train(answer: Answer, case: Facts) -> Facts:
             on_device += places == {"xla"}
 
         model.register_forward_pre_hook(look)
-        returned = answered(answer, model, batches, case["lr"])
+        returned = numbers_of(answer, model, batches, case["lr"])
         facts = seen.facts()
     return {**facts, **counts(meter.reading), "on_device": on_device, "returned": returned}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.labs import Answer, Facts, Observer, limit
 from utils.labs.plain import describe, number, numbers
-from utils.labs.watch import Steps, answered, counts, launches, unused
+from utils.labs.watch import Steps, counts, launches, numbers_of, unused
 
 
 def measure_edits(values: list[float]) -> dict[str, int]:
@@ -74,7 +74,7 @@ def _run(answer: Answer, model: Any, *inputs: Any) -> tuple[Facts, list[Any]]:
     with Meter() as meter:
         seen = Steps()
         entered = _Inputs(model, seen.begin)
-        returned = answered(answer, model, *inputs)
+        returned = numbers_of(answer, model, *inputs)
         facts = seen.facts()
     facts = {
         **facts,

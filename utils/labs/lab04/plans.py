@@ -45,7 +45,7 @@ def _case(rng: random.Random, workers: int, steps: int) -> Facts:
         seconds = {graph: _compile_seconds(rng, graph) for graph in names}
         bound = lower_bound(seconds, needed, workers)
         given = [[g for g in names if g in needed], sorted(needed), in_order(job)]
-        poor = [dealt(order, workers) for order in given] + [
+        poor = [deal(order, workers) for order in given] + [
             to_the_first_free(order, seconds, workers) for order in given
         ]
         good = longest_first(needed, seconds, workers)
@@ -116,7 +116,7 @@ def seconds_of(queues: list[list[Graph]], seconds: dict[Graph, int]) -> int:
     return max(sum(seconds[graph] for graph in queue) for queue in queues)
 
 
-def dealt(graphs: list[Graph], workers: int) -> list[list[Graph]]:
+def deal(graphs: list[Graph], workers: int) -> list[list[Graph]]:
     """One after the other to the workers in turn."""
     return [graphs[worker::workers] for worker in range(workers)]
 

@@ -53,7 +53,7 @@ def scale_words(case: Facts) -> str:
     return f"{times(len(largest), 'tensor')}, the extremes {largest}"
 
 
-def stored(x: np.ndarray, scale: float) -> np.ndarray:
+def quantise(x: np.ndarray, scale: float) -> np.ndarray:
     """x * scale rounded to e4m3 with infinities, over the scale: float64, shape as x."""
     import ml_dtypes
 
@@ -74,7 +74,7 @@ def mean_error(x: np.ndarray, scale: float) -> float:
     some = x[x != 0]
     if not some.size:
         return 0.0
-    error = abs(stored(some, scale) - some) / abs(some.astype(np.float64))
+    error = abs(quantise(some, scale) - some) / abs(some.astype(np.float64))
     return float(error.mean())
 
 

@@ -42,7 +42,7 @@ def _batches(case: Facts) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(x.astype(np.float64), y.astype(np.float64)) for x, y in training(case)[1]]
 
 
-def trained(case: Facts, lr: float, kept_in_bf16: bool = False) -> list[np.ndarray]:
+def train(case: Facts, lr: float, kept_in_bf16: bool = False) -> list[np.ndarray]:
     """The weights after the training in float64, or with every sum rounded to BF16."""
     start, _ = training(case)
     dtype = start[0].dtype if kept_in_bf16 else np.dtype(np.float64)
@@ -58,7 +58,7 @@ def judge_update(case: Facts, facts: Facts) -> list[Criterion]:
     """Two criteria: the last loss, and weights that stay in BF16."""
     start, _ = training(case)
     first = mean_loss(case, start)
-    right = mean_loss(case, trained(case, case["lr"])) / first
+    right = mean_loss(case, train(case, case["lr"])) / first
     share, message = _share(case, facts, start, first)
     if share is not None and not message and abs(share - right) > TOLERANCE:
         moved = any((s != w.ravel()).any() for s, w in zip(facts["weights"], start, strict=True))
@@ -95,7 +95,7 @@ def _share(
 
 
 def _loss_message(case: Facts, share: float, right: float, first: float) -> str:
-    stalled = mean_loss(case, trained(case, case["lr"], kept_in_bf16=True)) / first
+    stalled = mean_loss(case, train(case, case["lr"], kept_in_bf16=True)) / first
     if share > 1.05:
         return SAYS["the-wrong-direction"]
     if share > stalled - 0.1:

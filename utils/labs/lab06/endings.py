@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from utils.labs import Answer
-from utils.labs.lab06.pipeline import Over, at_home, batch_of, known, number_of
+from utils.labs.lab06.pipeline import Over, at_home, batch_number, batch_of, number_of
 from utils.labs.lab06.threads import Started
 
 STILL_S = 0.03
@@ -31,7 +31,7 @@ class Source:
         with self._lock:
             if self.over:
                 raise Over
-            number = known(number, self.count)
+            number = batch_number(number, self.count)
             self.begun += 1
         if number == self.fails:
             raise OSError(f"batch {number} cannot be read")
@@ -47,7 +47,7 @@ class Source:
         return self.begun
 
 
-def left_early(answer: Answer, case: dict[str, Any], started: Started) -> dict[str, Any]:
+def leave_early(answer: Answer, case: dict[str, Any], started: Started) -> dict[str, Any]:
     """Take a few batches, then drop the loader, as a loop with `break` does."""
     source = Source(case["count"], case["salt"])
     iterator = iter(answer(source.make, case["count"], case["workers"], case["ahead"]))

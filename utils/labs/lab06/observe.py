@@ -8,8 +8,8 @@ from utils.labs.lab06 import endings
 from utils.labs.lab06.device import LazyDevice
 from utils.labs.lab06.examples import ORDER
 from utils.labs.lab06.pipeline import Pipeline, batch_of
-from utils.labs.lab06.threads import gathered
-from utils.labs.plain import describe, entries, listed, maybe, number, numbers, text
+from utils.labs.lab06.threads import gather_threads
+from utils.labs.plain import describe, entries, maybe, number, numbers, text, to_list
 
 _MOST = 100
 """Items that are kept: more is wrong in any case."""
@@ -45,14 +45,14 @@ def observe_load(answer: Answer, case: Facts) -> Facts:
         result, stopped = limit.within(lambda: ending(noted, case, started), _ENDING_S)
         return otherwise if result is None else result
 
-    with gathered() as started:
+    with gather_threads() as started:
         _, stopped = limit.within(lambda: run.consume(noted), _ENDLESS_S)
         facts, left = run.facts(), started.left()
         if stopped and not facts["stuck"]:
             raise RuntimeError(invoke.ENDLESS)
         stopped = stopped or facts["stuck"]
         ahead = facts["in_consumer"] < facts["begun"]  # else nothing of it is judged
-        early = checked(endings.left_early, {"taken": [], "begun": 0, "more": 0, "left": 0})
+        early = checked(endings.leave_early, {"taken": [], "begun": 0, "more": 0, "left": 0})
         fails = None
         if case["fails"] is not None:
             fails = checked(endings.failing, {"got": [], "raised": "", "left": 0})
@@ -98,7 +98,7 @@ def observe_waits(answer: Answer, case: Facts) -> Facts:
     names = ("load_ms", "work_ms", "workers", "prefetch")
     calls = [tuple(pipeline[name] for name in names) for pipeline in case["pipelines"]]
     response = invoke.responses("lab06.ex2", answer, calls, ("utils.training.loading",))
-    return {"response": [numbers(listed(item, _MOST)) for item in response]}
+    return {"response": [numbers(to_list(item, _MOST)) for item in response]}
 
 
 # ex3: a benchmark
@@ -114,7 +114,7 @@ def observe_bench(answer: Answer, case: Facts) -> Facts:
     if stopped:
         raise RuntimeError(invoke.ENDLESS)
     given = entries(returned, "first_s", "median_s")
-    items = None if isinstance(given, str) else [number(listed(v, 1)) for v in given.values()]
+    items = None if isinstance(given, str) else [number(to_list(v, 1)) for v in given.values()]
     return {
         "kind": describe(returned),
         "items": items,
@@ -142,7 +142,7 @@ def _shares(response: Any) -> Facts | str:
     given = entries(response, *ORDER, "bottleneck")
     if isinstance(given, str):
         return given
-    shares = {name: number(listed(given[name], 1)) for name in ORDER}
+    shares = {name: number(to_list(given[name], 1)) for name in ORDER}
     return {"shares": shares, "bottleneck": text(given["bottleneck"])}
 
 

@@ -45,7 +45,7 @@ def number_of(batch: Any, salt: int) -> int:
     return -1
 
 
-def known(number: Any, count: int) -> int:
+def batch_number(number: Any, count: int) -> int:
     """The number of a batch as an int. Raises IndexError if there is no such batch, TypeError if
     it is no whole number.
     """
@@ -92,7 +92,7 @@ class Pipeline:
         with self._moved:
             if self._over:
                 raise Over
-            number = known(number, len(self._make_ticks))
+            number = batch_number(number, len(self._make_ticks))
             self._begun.append(number)
             self._in_consumer += threading.get_ident() == self._main
             end = self._now + self._make_ticks[number]

@@ -69,7 +69,7 @@ def _graphs() -> tuple[int, list[int]]:
     return count, [int(nodes) for _, nodes in samples]
 
 
-def recorded(program: _Program, after: Callable[[Any, int], None], loss_of: Any = None) -> Record:
+def record(program: _Program, after: Callable[[Any, int], None], loss_of: Any = None) -> Record:
     """Run a program. after: what it does at the end of a step, with the loss and its number."""
     from utils.training.loading import Watched
     from utils.xla.meter import settle
@@ -103,12 +103,12 @@ def _sync(loss: Any, number: int) -> None:
 
 def healthy(steps: int) -> Record:
     """A marker in each step, one read in eight."""
-    return recorded(_Program([16] * steps), _sync)
+    return record(_Program([16] * steps), _sync)
 
 
 def recompiles(steps: int) -> Record:
     """Each batch is a row shorter than the one before."""
-    return recorded(_Program([16 + steps - number for number in range(steps)]), _sync)
+    return record(_Program([16 + steps - number for number in range(steps)]), _sync)
 
 
 def fallback(steps: int) -> Record:
@@ -120,7 +120,7 @@ def fallback(steps: int) -> Record:
         kept = y != 1
         return F.cross_entropy(output[kept], y[kept])
 
-    return recorded(_Program([16] * steps), _sync, loss_of)
+    return record(_Program([16] * steps), _sync, loss_of)
 
 
 def reads(steps: int) -> Record:
@@ -132,17 +132,17 @@ def reads(steps: int) -> Record:
         torch_xla.sync()
         loss.item()
 
-    return recorded(_Program([16] * steps), after)
+    return record(_Program([16] * steps), after)
 
 
 def starved(steps: int) -> Record:
     """Each batch takes longer to load than to train on."""
-    return recorded(_Program([16] * steps, LOAD_S), _sync)
+    return record(_Program([16] * steps, LOAD_S), _sync)
 
 
 def no_marker(steps: int) -> Record:
     """The loss of each step is read, and no step ends."""
-    return recorded(_Program([16] * steps), lambda loss, number: loss.item())
+    return record(_Program([16] * steps), lambda loss, number: loss.item())
 
 
 PROGRAMS: dict[str, Callable[[int], Record]] = {

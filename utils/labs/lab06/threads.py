@@ -20,7 +20,7 @@ PROCESS_S = 2.0
 
 
 class Started:
-    """The threads that were started in a block of `gathered`, and how many of them failed."""
+    """The threads that were started in a block of `gather_threads`, and how many of them failed."""
 
     def __init__(self) -> None:
         self.threads: list[threading.Thread] = []
@@ -47,7 +47,7 @@ class Started:
 
 
 @contextmanager
-def gathered() -> Iterator[Started]:
+def gather_threads() -> Iterator[Started]:
     """Within the block every thread that starts is kept in mind. None of them can hold up the end
     of the process, and none prints what it raises. Processes end with the block: else a DataLoader
     that is no longer needed waits for its own in the middle of a later check.

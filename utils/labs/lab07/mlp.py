@@ -49,7 +49,7 @@ def reference(model: Any, x: Any) -> Any:
     return hidden @ weights["2.weight"].T + weights["2.bias"]
 
 
-def held(tensor: Any) -> list[int]:
+def shard_shape(tensor: Any) -> list[int]:
     """The shape of the part of a tensor that one device holds."""
     import torch_xla.distributed.spmd as xs
 
@@ -58,7 +58,7 @@ def held(tensor: Any) -> list[int]:
     return list(shards[0].data.shape) if shards else list(tensor.shape)
 
 
-def compiled(layouts: Iterable[tuple[Layout, Shape]], sizes: Sizes) -> list[Counts]:
+def compile_all(layouts: Iterable[tuple[Layout, Shape]], sizes: Sizes) -> list[Counts]:
     """The collectives of each layout, as its compiled program has them."""
     return spmd.run(_count, list(layouts), sizes, devices=DEVICES)
 

@@ -17,7 +17,7 @@ MESH = (2, 2)
 """Along "data" and along "model"."""
 
 
-def stepped(answer: Answer, case: Facts) -> Facts:
+def train_steps(answer: Answer, case: Facts) -> Facts:
     """What the answer did on each rank, or the error of the first rank that failed. Runs in a
     process that has used no thread of torch.
     """

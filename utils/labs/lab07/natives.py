@@ -48,7 +48,7 @@ def truth(case: Facts, weights: tuple[float, ...] | None = None) -> tuple[float,
     return loss.item(), torch.cat([one.double().flatten() for one in gradients]).tolist()
 
 
-def held(case: Facts) -> int:
+def share_of(case: Facts) -> int:
     """Numbers of the parameters on one rank: of a block both weights and the first bias are divided
     along both axes, everything else along "data".
     """
@@ -70,7 +70,7 @@ def held(case: Facts) -> int:
 
 def judge_native(case: Facts, facts: Facts) -> list[Criterion]:
     """Five criteria: what a rank holds, the wrapping, gradients, the loss and the norm."""
-    blocks, size = case["blocks"], held(case)
+    blocks, size = case["blocks"], share_of(case)
     names = (("parameters on a rank", 2), ("reduce-scatters", 1), ("gradients", 1), ("loss", 1),
              ("norm", 1))  # fmt: skip
     if facts["error"]:

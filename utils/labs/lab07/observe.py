@@ -7,7 +7,7 @@ from typing import Any
 
 from utils.labs import Answer, Facts, Observer, apart, invoke
 from utils.labs.lab07 import mlp, ranks
-from utils.labs.plain import describe, entries, listed, maybe, number, pair, text
+from utils.labs.plain import describe, entries, maybe, number, pair, text, to_list
 from utils.xla import fresh, spmd
 
 _LAYOUTS = "ABCDE"
@@ -17,7 +17,7 @@ _MOST = 20
 
 def observe_annotated(answer: Answer, case: Facts) -> Facts:
     """Collectives, shards and the error of the output, from a process with four devices."""
-    return apart.observed(
+    return apart.run_apart(
         spmd.run, _annotate, answer, case["sizes"], tuple(case["mesh"]), devices=mlp.DEVICES
     )
 
@@ -41,9 +41,9 @@ def _annotate(answer: Answer, sizes: mlp.Sizes, shape: mlp.Shape) -> Facts:
         "collectives": [[one.kind, one.bytes, list(one.shapes[0])] for one in result],
         "difference": _finite(float(off)),
         "shards": {
-            "x": mlp.held(x),
-            "first": mlp.held(model[0].weight),
-            "second": mlp.held(model[2].weight),
+            "x": mlp.shard_shape(x),
+            "first": mlp.shard_shape(model[0].weight),
+            "second": mlp.shard_shape(model[2].weight),
         },
     }
 
@@ -67,7 +67,7 @@ def observe_predict(answer: Answer, case: Facts) -> Facts:
         from utils.labs.lab07 import layouts  # late: it imports torch_xla
 
         pairs = [(layouts.LAYOUTS[name], layouts.MESHES[name]) for name in _LAYOUTS]
-        compiled = dict(zip(_LAYOUTS, mlp.compiled(pairs, sizes), strict=True))
+        compiled = dict(zip(_LAYOUTS, mlp.compile_all(pairs, sizes), strict=True))
     predicted = None
     if isinstance(response, dict):
         predicted = {name: _kinds(response.get(name)) for name in _LAYOUTS}
@@ -83,7 +83,7 @@ def _kinds(response: Any) -> Any:
 
 def observe_average(answer: Answer, case: Facts) -> Facts:
     """The averaged gradients of all ranks, which run in a process of their own."""
-    return apart.observed(fresh.run, ranks.averaged, answer, case)
+    return apart.run_apart(fresh.run, ranks.average_on_ranks, answer, case)
 
 
 def observe_plans(answer: Answer, case: Facts) -> Facts:
@@ -112,7 +112,7 @@ def observe_curves(answer: Answer, case: Facts) -> Facts:
     ):
         given = entries(response, "cause", "number")
         if isinstance(given, dict):
-            value = number(listed(given["number"], _MOST))
+            value = number(to_list(given["number"], _MOST))
             given = {"cause": text(given["cause"]), "number": value}
         results.append(given)
     return {"response": results}
@@ -122,7 +122,7 @@ def observe_native(answer: Answer, case: Facts) -> Facts:
     """What four gloo ranks do with the answer, in a process that forks them."""
     from utils.labs.lab07 import native  # late: it imports torch
 
-    return apart.observed(fresh.run, native.stepped, answer, case, seconds=40.0)
+    return apart.run_apart(fresh.run, native.train_steps, answer, case, seconds=40.0)
 
 
 OBSERVERS = {

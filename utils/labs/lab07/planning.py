@@ -9,7 +9,7 @@ Layout = tuple[int, int, int]
 """Sizes of data, tensor and pipeline."""
 
 
-def allowed(question: Facts) -> Iterator[Layout]:
+def options(question: Facts) -> Iterator[Layout]:
     """Layouts (data, tensor, pipeline) that the rules allow."""
     model, cluster = question["model"], question["cluster"]
     chips = cluster["chips"]
@@ -28,7 +28,7 @@ def _divisors(number: int) -> list[int]:
 def fit(question: Facts) -> list[Layout]:
     """The allowed layouts that fit into the memory of a chip."""
     room = question["cluster"]["memory_gb"]
-    return [item for item in allowed(question) if memory_gb(question, item) <= room]
+    return [item for item in options(question) if memory_gb(question, item) <= room]
 
 
 def parameters(question: Facts) -> float:

@@ -7,7 +7,7 @@ from typing import Any, cast
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, not_asked_for, not_judged, row
-from utils.labs.lab07.planning import AXES, Layout, allowed, best, fit, memory_gb, step
+from utils.labs.lab07.planning import AXES, Layout, best, fit, memory_gb, options, step
 from utils.labs.values import near
 from utils.labs.wrong_answers import message_of
 
@@ -69,7 +69,7 @@ def _kind(fitting: list[Layout]) -> str:
 def _apart(question: Facts) -> bool:
     """Whether no layout fills the memory to within a percent, so that no rounding decides."""
     room = question["cluster"]["memory_gb"]
-    return all(abs(memory_gb(question, item) / room - 1) > 0.01 for item in allowed(question))
+    return all(abs(memory_gb(question, item) / room - 1) > 0.01 for item in options(question))
 
 
 def plan_words(case: Facts) -> str:
@@ -185,7 +185,7 @@ def _about_choice(question: Facts, response: Facts) -> str:
     if layout is None:
         return "None is for where nothing fits, and here something does"
     named = f"data {layout[0]}, tensor {layout[1]}, pipeline {layout[2]}"
-    if layout not in list(allowed(question)):
+    if layout not in list(options(question)):
         return f"{named} is not allowed: which rule of the task does it break?"
     if right is None or layout not in fit(question):
         return f"{named} needs {memory_gb(question, layout):.3g} GB a chip, and does not fit"

@@ -33,7 +33,7 @@ def parts(sizes: dict[str, int], of: int = 1) -> list[float]:
     return [sizes["inputs"] * hidden, hidden, hidden * sizes["outputs"], sizes["outputs"]]
 
 
-def expected(sizes: dict[str, int]) -> dict[str, tuple[str, int, float]]:
+def collectives(sizes: dict[str, int]) -> dict[str, tuple[str, int, float]]:
     """Kind, number and bytes of the collectives of each layout; a test holds them equal to what the
     compiler makes.
     """
@@ -68,7 +68,7 @@ _NUMBER = {
 
 def judge_predict(case: Facts, facts: Facts) -> list[Criterion]:
     """One criterion for each of the five layouts."""
-    right = expected(case["sizes"])
+    right = collectives(case["sizes"])
     if facts["predicted"] is None:
         message = SAYS["does-nothing-2"].format(kind=facts["kind"])
         return not_asked_for(WEIGHTS, message, facts["kind"], "a dict of 5")

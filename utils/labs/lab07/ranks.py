@@ -118,7 +118,7 @@ def _parameters(weights: list[Any], x: Any, y: Any, dtype: Any) -> list[Any]:
     return results
 
 
-def averaged(answer: Answer, case: Facts) -> Facts:
+def average_on_ranks(answer: Answer, case: Facts) -> Facts:
     """What the answer returns on every rank, and how the ranks met."""
     import torch
 

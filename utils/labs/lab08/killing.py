@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from utils.labs import Answer, Facts
-from utils.labs.forbidden import closed
+from utils.labs.forbidden import forbid
 from utils.labs.journal import Journal
 from utils.labs.plain import describe
-from utils.training.checkpoint.kills import die, killed_at_byte
+from utils.training.checkpoint.kills import die, kill_at_byte
 
 SHUT = tuple(
     f"utils.training.checkpoint.{name}"
@@ -69,7 +69,7 @@ def _arm(kill: Facts, folder: Path) -> None:
         sys.addaudithook(lambda event, _: die() if event in ("os.rename", "os.link") else None)
     else:
         sizes = [item.stat().st_size for item in folder.rglob("*") if item.is_file()]
-        killed_at_byte(int(kill["share"] * max(sizes, default=0)))
+        kill_at_byte(int(kill["share"] * max(sizes, default=0)))
 
 
 def _begin(run: Any, number: int) -> None:
@@ -122,7 +122,7 @@ def segment(
     counted: Any = Run  # a method is replaced on purpose, so that steps are counted
     counted.train_step = _counting(train_step, trained)
     run = Run(case["seed"], case["rows_per_batch"])
-    with closed("lab08.ex1", *SHUT):
+    with forbid("lab08.ex1", *SHUT):
         note(begun=parts(run))
         resume(path, run)
         if type(run.step) is not int:

@@ -9,7 +9,7 @@ from typing import Any
 from utils.labs import Answer, Facts, Observer, apart, invoke, journal
 from utils.labs.lab08 import killing, storing, writing
 from utils.labs.lab08.tensors import index_of, region, wanted_by, whole
-from utils.labs.plain import describe, entries, listed, number, text
+from utils.labs.plain import describe, entries, number, text, to_list
 from utils.xla import fresh
 
 SECONDS = 10.0
@@ -36,7 +36,7 @@ def observe_kills(resume: Answer, case: Facts) -> Facts:
             path = folder / "training.ckpt" if number else Path(scratch, "nothing.ckpt")
             notes, key, raised = Path(scratch, f"journal{number}"), secrets.token_bytes(16), ""
             try:
-                cause = apart.observed(
+                cause = apart.run_apart(
                     *(journal.dying, killing.segment, resume, save, plan, path, notes, key, kill),
                     seconds=SECONDS,
                     environment=fresh.FAST,
@@ -61,8 +61,8 @@ def observe_storage(latest: Answer, case: Facts) -> Facts:
     write = partner(latest, "write")
     with tempfile.TemporaryDirectory() as scratch:
         asked = (latest, write, case, Path(scratch))
-        raised = apart.observed(fresh.run, writing.written, *asked, seconds=SECONDS)
-        return apart.observed(fresh.run, storing.all_else, *asked, raised, seconds=SECONDS)
+        raised = apart.run_apart(fresh.run, writing.write_apart, *asked, seconds=SECONDS)
+        return apart.run_apart(fresh.run, storing.all_else, *asked, raised, seconds=SECONDS)
 
 
 def observe_fleet(answer: Answer, case: Facts) -> Facts:
@@ -72,7 +72,7 @@ def observe_fleet(answer: Answer, case: Facts) -> Facts:
     given = entries(response, *names)
     if isinstance(given, str):
         return {"kind": given, **dict.fromkeys(names)}
-    return {"kind": "", **{name: number(listed(given[name], 1)) for name in names}}
+    return {"kind": "", **{name: number(to_list(given[name], 1)) for name in names}}
 
 
 def observe_resharding(answer: Answer, case: Facts) -> Facts:

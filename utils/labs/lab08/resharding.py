@@ -6,7 +6,7 @@ from typing import Any
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import counted, criterion, not_judged, times
+from utils.labs.criteria import criterion, not_judged, tally, times
 from utils.labs.lab08.tensors import region, whole
 
 SAYS = says("lab08")
@@ -110,7 +110,7 @@ def _overlaps(piece: Facts, wanted: Facts) -> bool:
     )
 
 
-def needed(tensor: Facts, rank: int, lost: int | None) -> set[str]:
+def regions_of(tensor: Facts, rank: int, lost: int | None) -> set[str]:
     """The regions, each read once, that hold what a rank wants of a tensor."""
     wanted = tensor["wanted"][rank]
     return {
@@ -120,7 +120,7 @@ def needed(tensor: Facts, rank: int, lost: int | None) -> set[str]:
     }
 
 
-def covered(tensor: Facts, rank: int, lost: int | None) -> bool:
+def has_all(tensor: Facts, rank: int, lost: int | None) -> bool:
     """Whether the files that are left hold all that a rank wants of a tensor."""
     import numpy as np
 
@@ -136,7 +136,7 @@ def judge_resharding(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: the elements, how often files are read, and gaps that are refused."""
     ranks, lost = facts["ranks"], case["lost"]
     gaps = [
-        [tensor["name"] for tensor in case["tensors"] if not covered(tensor, rank, lost)]
+        [tensor["name"] for tensor in case["tensors"] if not has_all(tensor, rank, lost)]
         for rank in range(RANKS)
     ]
     values = _judge_values(case, ranks, gaps)
@@ -161,7 +161,7 @@ def _judge_values(case: Facts, ranks: list[Facts], gaps: list[list[str]]) -> Cri
             fault = _fault(case, tensor, rank, seen)
             total, good = total + 1, good + (not fault)
             message = message or fault
-    return counted("elements", 5, good, total, message, " tensors")
+    return tally("elements", 5, good, total, message, " tensors")
 
 
 def _fault(case: Facts, tensor: Facts, rank: int, seen: Facts) -> str:
@@ -203,7 +203,7 @@ def _judge_reads(case: Facts, ranks: list[Facts], gaps: list[list[str]]) -> Crit
     for rank, seen in _whole_ranks(ranks, gaps):
         for tensor in case["tensors"]:
             files = [file for name, file in seen["reads"] if name == tensor["name"]]
-            want = needed(tensor, rank, case["lost"])
+            want = regions_of(tensor, rank, case["lost"])
             least, read = least + len(want), read + len(files)
             if len(files) > len(want) and not message:
                 message = _waste(tensor, rank, files, want)
@@ -243,4 +243,4 @@ def _judge_gaps(case: Facts, ranks: list[Facts], gaps: list[list[str]]) -> Crite
             )
     if not asked:
         return criterion("gaps", 3, True, "none", "", "")
-    return counted("gaps", 3, good, len(asked), message, " refused")
+    return tally("gaps", 3, good, len(asked), message, " refused")

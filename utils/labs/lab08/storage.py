@@ -4,7 +4,7 @@ import random
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.criteria import counted, criterion, not_judged
+from utils.labs.criteria import criterion, not_judged, tally
 
 SAYS = says("lab08")
 
@@ -66,7 +66,7 @@ def judge_storage(case: Facts, facts: Facts) -> list[Criterion]:
     return [plain, *(not_judged(item) for item in judged[1:])]
 
 
-def shown(response: Facts) -> str:
+def words_of(response: Facts) -> str:
     """What `latest` said, for a message."""
     if "raised" in response:
         return f"`latest` raised {response['raised']}"
@@ -109,10 +109,10 @@ def _judge_plain(case: Facts, rows: list[Facts]) -> Criterion:
             wanted = (
                 SAYS["does-nothing"].format(value=right[what]) if right[what] else "return None"
             )
-            text = f"{_PLAIN[what]} {shown(response)}: {_NEWEST.get(what, wanted)}"
+            text = f"{_PLAIN[what]} {words_of(response)}: {_NEWEST.get(what, wanted)}"
         good += passed
         message = message or ("" if passed else text)
-    return counted("newest", 2, good, len(rows), message)
+    return tally("newest", 2, good, len(rows), message)
 
 
 def _harm(what: Facts) -> str:
@@ -143,10 +143,10 @@ def _judge_damage(case: Facts, rows: list[Facts]) -> Criterion:
         what, response = row["what"], row["response"]
         if what["kind"] == "all":
             passed = bool(response.get("value"))
-            text = SAYS["begins-anew"].format(shown=shown(response))
+            text = SAYS["begins-anew"].format(shown=words_of(response))
         else:
             passed = response.get("step") in stored and response.get("right", False)
-            text = f"the newest {_harm(what)}: {shown(response)}. "
+            text = f"the newest {_harm(what)}: {words_of(response)}. "
             if "raised" in response or response.get("step", 0) is None:
                 text += SAYS["gives-up"].format(value=stored[0])
             else:
@@ -155,7 +155,7 @@ def _judge_damage(case: Facts, rows: list[Facts]) -> Criterion:
         message = message or ("" if passed else text)
     total = max(len(rows), len(case["harms"]) + 1)
     message = message or "the second write changed no file in the folder"
-    return counted("damaged", 3, good, total, message)
+    return tally("damaged", 3, good, total, message)
 
 
 def _moment(kill: Facts) -> str:
@@ -177,7 +177,7 @@ def _judge_killed(case: Facts, rows: list[Facts]) -> Criterion:
         after = again.get("step") == kill["new"] + 1 and again.get("right", False)
         if not kept:
             text = SAYS["room-first"].format(
-                new=kill["new"], moment=_moment(kill), shown=shown(response), last=kill["last"]
+                new=kill["new"], moment=_moment(kill), shown=words_of(response), last=kill["last"]
             )
         elif "raised" in again:
             text = SAYS["stumbles-over-what-is-left"].format(
@@ -185,10 +185,10 @@ def _judge_killed(case: Facts, rows: list[Facts]) -> Criterion:
             )
             text += " the killed one left"
         else:
-            text = f"{_moment(kill)}, then one more write: {shown(again)}"
+            text = f"{_moment(kill)}, then one more write: {words_of(again)}"
         good += kept and after
         message = message or ("" if kept and after else text)
-    return counted("killed", 3, good, len(rows), message)
+    return tally("killed", 3, good, len(rows), message)
 
 
 _SURVIVED = {True: "survived", False: "not survived"}
@@ -200,9 +200,9 @@ def _judge_full(case: Facts, seen: Facts) -> Criterion:
     if not seen["raised"]:
         message = SAYS["swallows-the-error"]
     elif response.get("step") != one or not response.get("right"):
-        message = f"{shown(response)}, and step {one} had been written: remove older ones last"
+        message = f"{words_of(response)}, and step {one} had been written: remove older ones last"
     else:
-        message = f"with room again, after one more write: {shown(again)}"
+        message = f"with room again, after one more write: {words_of(again)}"
     passed = bool(
         seen["raised"]
         and response.get("step") == one
@@ -216,7 +216,7 @@ def _judge_full(case: Facts, seen: Facts) -> Criterion:
 def _judge_power(case: Facts, seen: Facts) -> Criterion:
     response, two = seen["response"], case["steps"][1]
     passed = response.get("step") == two and response.get("right", False)
-    message = SAYS["never-forced-to-the-disk"].format(two=two, shown=shown(response))
+    message = SAYS["never-forced-to-the-disk"].format(two=two, shown=words_of(response))
     return criterion("power cut", 1, passed, _SURVIVED[passed], _SURVIVED[True], message)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from utils.labs import Answer, Facts
-from utils.labs.forbidden import closed
+from utils.labs.forbidden import forbid
 from utils.labs.plain import describe, number
 
 SHUT = (
@@ -33,17 +33,17 @@ def state(case: Facts, step: int) -> bytes:
 
 
 def all_else(latest: Answer, write: Answer, case: Facts, scratch: Path, raised: str) -> Facts:
-    """What is found in whole files, and in those that `written` left.
+    """What is found in whole files, and in those that `write_apart` left.
 
-    raised: what `written` returned.
+    raised: what `write_apart` returned.
     """
-    os.chdir(made(scratch, "elsewhere"))
+    os.chdir(make_folder(scratch, "elsewhere"))
     one, two, three = case["steps"]
-    with closed("lab08.ex2", *SHUT):
+    with forbid("lab08.ex2", *SHUT):
         trials = _Trials(write, latest, case)
         full = scratch / "full"
         return {
-            "plain": list(trials.plain(made(scratch, "plain"))),
+            "plain": list(trials.plain(make_folder(scratch, "plain"))),
             "kept": trials.kept_bytes,
             "damage": list(trials.damage(scratch / "damage", scratch / "older")),
             "killed": [
@@ -59,7 +59,7 @@ def all_else(latest: Answer, write: Answer, case: Facts, scratch: Path, raised: 
         }
 
 
-def made(scratch: Path, name: str) -> Path:
+def make_folder(scratch: Path, name: str) -> Path:
     """A new, empty folder. Raises FileExistsError if there is one of that name."""
     folder = scratch / name
     folder.mkdir()

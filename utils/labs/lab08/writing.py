@@ -9,27 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from utils.labs import Answer, Facts
-from utils.labs.forbidden import closed
-from utils.labs.lab08.storing import SHUT, files, made, state
-from utils.training.checkpoint.kills import die, full_at_byte, killed_at_byte
+from utils.labs.forbidden import forbid
+from utils.labs.lab08.storing import SHUT, files, make_folder, state
+from utils.training.checkpoint.kills import die, full_at_byte, kill_at_byte
 
 
-def written(_: Answer, write: Answer, case: Facts, scratch: Path) -> str:
+def write_apart(_: Answer, write: Answer, case: Facts, scratch: Path) -> str:
     """Write what `all_else` finds, in a process of its own: nothing but files is left of it.
 
     Returns what `write` raised when the disk was full.
     """
-    os.chdir(made(scratch, "before"))
+    os.chdir(make_folder(scratch, "before"))
     one, two, _ = case["steps"]
-    with closed("lab08.ex2", *SHUT):
-        folder = made(scratch, "damage")
+    with forbid("lab08.ex2", *SHUT):
+        folder = make_folder(scratch, "damage")
         write(folder, one, state(case, one), 2)
         shutil.copytree(folder, scratch / "older", symlinks=True)
         write(folder, two, state(case, two), 2)
         for place, kill in enumerate(case["kills"]):
-            _kill(write, case, made(scratch, f"kill{place}"), kill)
-        _power(write, case, made(scratch, "power"))
-        return _full(write, case, made(scratch, "full"))
+            _kill(write, case, make_folder(scratch, f"kill{place}"), kill)
+        _power(write, case, make_folder(scratch, "power"))
+        return _full(write, case, make_folder(scratch, "full"))
 
 
 def _kill(write: Answer, case: Facts, folder: Path, kill: Facts) -> None:
@@ -41,7 +41,7 @@ def _kill(write: Answer, case: Facts, folder: Path, kill: Facts) -> None:
     try:
         write(folder, kill["last"], state(case, kill["last"]), 1)
         if "share" in kill:
-            killed_at_byte(int(kill["share"] * case["bytes"]))
+            kill_at_byte(int(kill["share"] * case["bytes"]))
         else:
             fatal = events[kill["at"]]
             sys.addaudithook(lambda event, _: die() if event in fatal else None)

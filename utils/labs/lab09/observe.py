@@ -3,7 +3,7 @@
 from typing import Any
 
 from utils.labs import Answer, Facts, Observer
-from utils.labs.kernels import recorded
+from utils.labs.kernels import record
 from utils.labs.plain import describe
 
 READY_MADE = tuple(f"utils.nki.simulator.language.reductions.{n}" for n in ("softmax", "rms_norm"))
@@ -22,7 +22,7 @@ def _kernel(exercise: str, answer: str, *arguments: str, also_closed: Any = ()) 
             "epsilon": case.get("epsilon", 0.0),
         }
         taken = [known[argument] for argument in arguments]
-        return recorded(f"lab09.{exercise}", kernel, *taken, also_closed=also_closed)
+        return record(f"lab09.{exercise}", kernel, *taken, also_closed=also_closed)
 
     return Observer(answer, observe)
 
@@ -42,7 +42,7 @@ def observe_mended(answer: Answer, case: Facts) -> Facts:
         result: Facts = {"pair": "a pair", "rule": rule if isinstance(rule, str) else ""}
         try:
             arguments = [(tuple(shape), dtype) for shape, dtype in case["arguments"][name]]
-            result |= recorded("lab09.ex6", kernel, *arguments)
+            result |= record("lab09.ex6", kernel, *arguments)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (judged like any other answer)
             result["error"] = f"{type(error).__name__}: {error}"[:300]
         seen["kernels"][name] = result

@@ -8,8 +8,8 @@ import numpy as np
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for
-from utils.labs.kernel_replay import farthest, generator, replayed
-from utils.labs.lab09.rows import drawn
+from utils.labs.kernel_replay import farthest, generator, replay
+from utils.labs.lab09.rows import draw_numbers
 from utils.labs.lab09.rules import RULES
 
 SAYS = says("lab09")
@@ -76,10 +76,10 @@ def _repairs(name: str, case: Facts, result: Facts) -> Criterion:
         return criterion(label, 1, False, "", "", text)
     rng = generator(result)
     inputs = tuple(
-        drawn(rng, {"rows": shape[0], "columns": shape[1], "dtype": dtype})
+        draw_numbers(rng, {"rows": shape[0], "columns": shape[1], "dtype": dtype})
         for shape, dtype in case["arguments"][name]
     )
-    run = replayed(result, inputs, f"kernel {name}")
+    run = replay(result, inputs, f"kernel {name}")
     if run.fault:
         return criterion(label, 1, False, run.detail, "", run.fault)
     right = RIGHT[name](*(input_.astype(np.float64) for input_ in inputs))

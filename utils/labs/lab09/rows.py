@@ -10,13 +10,13 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import at_most, costs_of, criterion, not_judged
 from utils.labs.kernel_replay import (
-    Replayed,
+    Replay,
     close_to,
     farthest,
     few_bytes,
     generator,
     nothing,
-    replayed,
+    replay,
     right_values,
 )
 
@@ -39,9 +39,9 @@ def rms_norm(x: np.ndarray, weight: np.ndarray, epsilon: float) -> np.ndarray:
 def judge_norm(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: values, HBM traffic and weight loads."""
     rng = generator(facts)
-    x = drawn(rng, case, 0.5)
+    x = draw_numbers(rng, case, 0.5)
     weight = np.asarray(rng.uniform(0.5, 1.5, case["columns"]), dtype=np.float32)
-    run = replayed(facts, (x, weight), "rms_norm")
+    run = replay(facts, (x, weight), "rms_norm")
     if run.fault:
         return nothing(NORM_WEIGHTS, run.fault, run.detail)
     right = rms_norm(x, weight, case["epsilon"])
@@ -58,7 +58,7 @@ def judge_norm(case: Facts, facts: Facts) -> list[Criterion]:
     return [values, *_costs(values, *costs)]
 
 
-def _norm_advice(run: Replayed, x: np.ndarray, weight: np.ndarray, epsilon: float) -> str:
+def _norm_advice(run: Replay, x: np.ndarray, weight: np.ndarray, epsilon: float) -> str:
     result = run.outputs[0].astype(np.float64)
     general = "x / sqrt(mean of the row's squares + epsilon) * weight"
     if result.shape != x.shape or not np.isfinite(result).all():
@@ -126,7 +126,7 @@ def words(case: Facts) -> str:
     return f"[{case['rows']}, {case['columns']}] {case['dtype']}"
 
 
-def drawn(rng: np.random.Generator, case: Facts, scale: float = 1.0) -> np.ndarray:
+def draw_numbers(rng: np.random.Generator, case: Facts, scale: float = 1.0) -> np.ndarray:
     """Standard normal numbers, times `scale`, in the type of the case."""
     dtype = ml_dtypes.bfloat16 if case["dtype"] == "bfloat16" else np.float32
     return (scale * rng.standard_normal((case["rows"], case["columns"]))).astype(dtype)
@@ -145,8 +145,8 @@ ADD_WEIGHTS = {"values": 4, "HBM traffic": 2}
 def judge_add(case: Facts, facts: Facts) -> list[Criterion]:
     """Two criteria: values and HBM traffic."""
     rng = generator(facts)
-    a, b = drawn(rng, case), drawn(rng, case)
-    run = replayed(facts, (a, b), "add_rows")
+    a, b = draw_numbers(rng, case), draw_numbers(rng, case)
+    run = replay(facts, (a, b), "add_rows")
     if run.fault:
         return nothing(ADD_WEIGHTS, run.fault, run.detail)
     right = a.astype(np.float64) + b.astype(np.float64)
@@ -154,7 +154,7 @@ def judge_add(case: Facts, facts: Facts) -> list[Criterion]:
     return [values, *_costs(values, few_bytes(run, ONCE, 2, SAYS["loads-for-nothing"]))]
 
 
-def _add_advice(run: Replayed, a: np.ndarray, b: np.ndarray) -> str:
+def _add_advice(run: Replay, a: np.ndarray, b: np.ndarray) -> str:
     result, right = run.outputs[0], a.astype(np.float64) + b.astype(np.float64)
     if result.shape != right.shape:
         return ""
@@ -198,8 +198,8 @@ def transpose_sizes(rng: random.Random) -> list[Facts]:
 
 def judge_transpose(case: Facts, facts: Facts) -> list[Criterion]:
     """Two criteria: values and the length of the runs that descriptors move."""
-    x = drawn(generator(facts), case)
-    run = replayed(facts, (x,), "transpose")
+    x = draw_numbers(generator(facts), case)
+    run = replay(facts, (x,), "transpose")
     if run.fault:
         return nothing(TRANSPOSE_WEIGHTS, run.fault, run.detail)
     right = x.T.astype(np.float64)
@@ -234,14 +234,14 @@ is one too many; columns, one value for each row, count next to nothing."""
 
 def judge_softmax(case: Facts, facts: Facts) -> list[Criterion]:
     """Four criteria: values, large inputs, HBM traffic and passes of the engines."""
-    x = drawn(generator(facts), case, 2.0)
-    run = replayed(facts, (x,), "softmax")
+    x = draw_numbers(generator(facts), case, 2.0)
+    run = replay(facts, (x,), "softmax")
     if run.fault:
         return nothing(SOFTMAX_WEIGHTS, run.fault, run.detail)
     right = softmax(x)
     values = right_values(run, right, case["dtype"], TOLERANCE, 4, _softmax_advice(run, x))
     high = large_inputs(x)
-    moved = replayed(facts, (high,), "softmax")
+    moved = replay(facts, (high,), "softmax")
     result = right_values(moved, softmax(high), case["dtype"], TOLERANCE, 2, "")
     finite = np.isfinite(moved.outputs[0].astype(np.float64)).all()
     advice = SAYS["the-logarithm-of-the-sum-in-the-exponent" if finite else "no-maximum"]
@@ -273,7 +273,7 @@ def softmax(x: np.ndarray) -> np.ndarray:
     return e / e.sum(axis=1, keepdims=True)
 
 
-def engine_passes(run: Replayed, case: Facts) -> float:
+def engine_passes(run: Replay, case: Facts) -> float:
     """Elements that the compute engines wrote or reduced, over the elements of x."""
     from utils.nki.simulator.enums import engine
     from utils.nki.simulator.tensor import Tensor
@@ -287,7 +287,7 @@ def engine_passes(run: Replayed, case: Facts) -> float:
     return work / (case["rows"] * case["columns"])
 
 
-def _softmax_advice(run: Replayed, x: np.ndarray) -> str:
+def _softmax_advice(run: Replay, x: np.ndarray) -> str:
     result, wide = run.outputs[0].astype(np.float64), x.astype(np.float64)
     if result.shape != wide.shape or not np.isfinite(result).all():
         return "exp of x minus the row's maximum, over the sum of the row"

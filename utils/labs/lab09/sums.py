@@ -8,8 +8,8 @@ import numpy as np
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import at_most, criterion, first_of, not_judged
-from utils.labs.kernel_replay import Replayed, close_to, generator, nothing, replayed, right_values
-from utils.labs.lab09.rows import TILE, drawn
+from utils.labs.kernel_replay import Replay, close_to, generator, nothing, replay, right_values
+from utils.labs.lab09.rows import TILE, draw_numbers
 
 SAYS = says("lab09")
 
@@ -36,8 +36,8 @@ def cases(rng: random.Random) -> list[Facts]:
 
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: values, the engine that adds, and evictions from PSUM."""
-    x = drawn(generator(facts), case)
-    run = replayed(facts, (x,), "column_sums")
+    x = draw_numbers(generator(facts), case)
+    run = replay(facts, (x,), "column_sums")
     if run.fault:
         return nothing(WEIGHTS, run.fault, run.detail)
     right = x.astype(np.float64).sum(axis=0, keepdims=True)
@@ -56,7 +56,7 @@ def judge(case: Facts, facts: Facts) -> list[Criterion]:
     return [values, engine, evictions if products else not_judged(evictions)]
 
 
-def _multiply(run: Replayed) -> int:
+def _multiply(run: Replay) -> int:
     """Elements that the products took from the operand that is not the ones."""
     sizes = 0
     for instruction in run.program.instructions:
@@ -65,7 +65,7 @@ def _multiply(run: Replayed) -> int:
     return sizes
 
 
-def _count_evicted(run: Replayed) -> int:
+def _count_evicted(run: Replay) -> int:
     """Columns of results that engines read from PSUM: a value for each, in whatever partitions."""
     from utils.nki.simulator.enums import MemoryRegion, engine
     from utils.nki.simulator.uses import tensors_of
@@ -81,13 +81,13 @@ def _count_evicted(run: Replayed) -> int:
     return columns
 
 
-def _other_engines(run: Replayed) -> int:
+def _other_engines(run: Replay) -> int:
     return run.count(
         "tensor_partition_reduce", "nc_transpose", "dma_transpose", "tensor_reduce", "dma_compute"
     )
 
 
-def _advice(run: Replayed, x: np.ndarray) -> str:
+def _advice(run: Replay, x: np.ndarray) -> str:
     result, wide = run.outputs[0].astype(np.float64), x.astype(np.float64)
     general = "one number for each column: the sum of all its rows"
     right = wide.sum(axis=0, keepdims=True)

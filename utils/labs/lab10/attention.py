@@ -8,7 +8,7 @@ import numpy as np
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion
-from utils.labs.kernel_replay import Replayed, generator, nothing, recognised, right_values
+from utils.labs.kernel_replay import Replay, generator, nothing, recognise, right_values
 from utils.labs.lab10 import timed
 from utils.labs.lab10.bounds import DEPTH, SIZE, attention_sizes, over_bound
 from utils.labs.lab10.timed import case_of, drawn, on_one_core, why
@@ -108,12 +108,12 @@ def _large(
     return criterion("large inputs", 1, passed, result.measured, result.target, message)
 
 
-def _advice(run: Replayed, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> str:
+def _advice(run: Replay, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> str:
     general = SAYS["three-loops-2"]
     result = run.outputs[0].astype(np.float64)
     if result.shape != v.shape or not np.isfinite(result).all():
         return general
-    return recognised(result, _ways(q, k, v), 0.05, general)
+    return recognise(result, _ways(q, k, v), 0.05, general)
 
 
 def _ways(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:

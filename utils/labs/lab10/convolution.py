@@ -7,7 +7,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.kernel_replay import Replayed, generator, nothing, recognised, right_values
+from utils.labs.kernel_replay import Replay, generator, nothing, recognise, right_values
 from utils.labs.lab10 import timed
 from utils.labs.lab10.timed import case_of, drawn, on_one_core, why
 
@@ -93,7 +93,7 @@ def pooled(sums: np.ndarray) -> np.ndarray:
     return sums.reshape(outputs, high // 2, 2, wide // 2, 2).max(axis=(2, 4))
 
 
-def _advice(run: Replayed, x: np.ndarray, w: np.ndarray, bias: np.ndarray, sums: np.ndarray) -> str:
+def _advice(run: Replay, x: np.ndarray, w: np.ndarray, bias: np.ndarray, sums: np.ndarray) -> str:
     general = (
         "sum over i, j and channels of x[c, y + i, z + j] * w[i, j, c, o], plus bias[o]; then the "
         "largest of each 2 x 2"
@@ -103,7 +103,7 @@ def _advice(run: Replayed, x: np.ndarray, w: np.ndarray, bias: np.ndarray, sums:
         return "the result is not pooled: each square of 2 x 2 becomes its largest value"
     if result.shape != pooled(sums).shape or not np.isfinite(result).all():
         return general
-    return recognised(result, _ways(x, w, column, sums), 0.02, general)
+    return recognise(result, _ways(x, w, column, sums), 0.02, general)
 
 
 def _ways(

@@ -9,7 +9,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.kernel_replay import Replayed, generator, nothing, recognised, right_values
+from utils.labs.kernel_replay import Replay, generator, nothing, recognise, right_values
 from utils.labs.lab10 import timed
 from utils.labs.lab10.timed import case_of, drawn, on_one_core, why
 
@@ -94,7 +94,7 @@ def given_seconds(rows: int, columns: int) -> float:
 
 
 def _advice(
-    run: Replayed, x: np.ndarray, gate: np.ndarray, weight: np.ndarray, epsilon: float
+    run: Replay, x: np.ndarray, gate: np.ndarray, weight: np.ndarray, epsilon: float
 ) -> str:
     general = "h = x * silu(gate), then h / sqrt(mean of h squared + epsilon) * weight"
     result = run.outputs[0].astype(np.float64)
@@ -102,11 +102,11 @@ def _advice(
         return general
     right = gated_norm(x, gate, weight, epsilon)
     exact = [(SAYS["no-epsilon"], gated_norm(x, gate, weight, 0.0))]
-    if text := recognised(result, exact, TOLERANCE, ""):
+    if text := recognise(result, exact, TOLERANCE, ""):
         return text
-    if text := recognised(result, [(SAYS["a-tile-in-bf16"], right)], 1e-2, ""):
+    if text := recognise(result, [(SAYS["a-tile-in-bf16"], right)], 1e-2, ""):
         return text
-    return recognised(result, _ways(result, right, x, gate, weight, epsilon), 0.02, general)
+    return recognise(result, _ways(result, right, x, gate, weight, epsilon), 0.02, general)
 
 
 def _ways(

@@ -3,8 +3,8 @@
 from typing import Any
 
 from utils.labs import Answer, Facts, Observer
-from utils.labs.forbidden import closed
-from utils.labs.kernels import recorded
+from utils.labs.forbidden import forbid
+from utils.labs.kernels import record
 from utils.labs.plain import describe
 
 LANGUAGE = "utils.nki.simulator.language"
@@ -28,7 +28,7 @@ def _kernel(exercise: str, answer: str, *also_closed: str) -> Observer:
     """An observer that records the program of a kernel."""
     return Observer(
         answer,
-        lambda kernel, case: recorded(
+        lambda kernel, case: record(
             f"lab10.{exercise}", kernel, *sizes_of(case), also_closed=also_closed
         ),
     )
@@ -36,7 +36,7 @@ def _kernel(exercise: str, answer: str, *also_closed: str) -> Observer:
 
 def observe_advice(answer: Answer, case: Facts) -> Facts:
     """What an answer says to profiles; it sees the numbers only."""
-    with closed("lab10.ex5", TRUTHS):
+    with forbid("lab10.ex5", TRUTHS):
         text: Any = answer([dict(profile) for profile in case["profiles"]])
     if not isinstance(text, list | tuple):
         return {"kind": describe(text), "response": None}

@@ -6,7 +6,7 @@ import numpy as np
 
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
-from utils.labs.kernel_replay import Replayed, generator, nothing, recognised, right_values
+from utils.labs.kernel_replay import Replay, generator, nothing, recognise, right_values
 from utils.labs.lab10 import timed
 from utils.labs.lab10.reading import over_least
 from utils.labs.lab10.timed import case_of, drawn, on_one_core, why
@@ -80,7 +80,7 @@ def judge_fast(case: Facts, facts: Facts) -> list[Criterion]:
     return [values, *timed.if_right(values.passed, rest)]
 
 
-def mfu(case: Facts, run: Replayed) -> float:
+def mfu(case: Facts, run: Replay) -> float:
     """Share of the Tensor Engine's peak, by the FLOP that the product needs."""
     from utils.chip.hardware import machine
 
@@ -89,7 +89,7 @@ def mfu(case: Facts, run: Replayed) -> float:
     return flop / machine("trainium2", "core").rate("bf16") / run.profile.seconds
 
 
-def _run(case: Facts, facts: Facts, answer: str) -> tuple[Replayed, Criterion | None]:
+def _run(case: Facts, facts: Facts, answer: str) -> tuple[Replay, Criterion | None]:
     rng = generator(facts)
     a, b = (drawn(rng, argument) for argument in case["arguments"])
     run = on_one_core(facts, (a, b), answer)
@@ -99,7 +99,7 @@ def _run(case: Facts, facts: Facts, answer: str) -> tuple[Replayed, Criterion | 
     return run, right_values(run, right, BF16, TOLERANCE, 3, _advice(run, a, b, right))
 
 
-def _traffic_advice(run: Replayed, case: Facts) -> str:
+def _traffic_advice(run: Replay, case: Facts) -> str:
     """Which matrix comes how often."""
     if not case["timed"]:
         return ""
@@ -114,7 +114,7 @@ def _traffic_advice(run: Replayed, case: Facts) -> str:
     return SAYS["two-rows-of-tiles-at-a-time"].format(answer=text)
 
 
-def _advice(run: Replayed, a: np.ndarray, b: np.ndarray, right: np.ndarray) -> str:
+def _advice(run: Replay, a: np.ndarray, b: np.ndarray, right: np.ndarray) -> str:
     general = SAYS["tiles-in-the-wrong-place"]
     result = run.outputs[0]
     if result.shape != right.shape:
@@ -128,4 +128,4 @@ def _advice(run: Replayed, a: np.ndarray, b: np.ndarray, right: np.ndarray) -> s
         )
         ways += [(SAYS["a-new-psum-tile-for-each-tile-of-k"], of_last)]
         ways += [(SAYS["the-first-tile-of-k-only"], of_first)]
-    return recognised(result.astype(np.float32), ways, 0.02, general)
+    return recognise(result.astype(np.float32), ways, 0.02, general)

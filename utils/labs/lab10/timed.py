@@ -9,7 +9,7 @@ import numpy as np
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
-from utils.labs.kernel_replay import Replayed, replayed
+from utils.labs.kernel_replay import Replay, replay
 from utils.labs.lab10.reading import moved, over_least, waited
 
 SAYS = says("lab10")
@@ -22,7 +22,7 @@ FULL, MUCH = 0.8, 0.15
 """Shares of the time: an engine that bounds a kernel, and a wait that is worth a word."""
 
 
-def why(run: Replayed) -> str:
+def why(run: Replay) -> str:
     """What bounds the kernel and what to try, in the order in which a profile is read."""
     profile = run.profile
     result, busy = moved(run.program), profile.utilisation
@@ -53,7 +53,7 @@ def why(run: Replayed) -> str:
     return _waits(profile, busy, run)
 
 
-def _waits(profile: Any, busy: dict[str, float], run: Replayed) -> str:
+def _waits(profile: Any, busy: dict[str, float], run: Replay) -> str:
     busiest = profile.busiest
     text = f"no engine is full, the {NAMES[busiest]} with {busy[busiest]:.0%} is the busiest: "
     if busy[busiest] >= FULL:
@@ -102,7 +102,7 @@ def _off_the_busiest(profile: Any) -> tuple[str, str, int, float]:
     return *longest, spans[longest]
 
 
-def _bytes(run: Replayed) -> int:
+def _bytes(run: Replay) -> int:
     """Bytes of the transfer in the middle."""
     from utils.nki.simulator.enums import engine
 
@@ -163,15 +163,15 @@ def drawn(rng: np.random.Generator, argument: list, scale: float = 1.0) -> np.nd
     return (scale * rng.standard_normal(shape, dtype=np.float32)).astype(kind)
 
 
-def on_one_core(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Replayed:
+def on_one_core(facts: Facts, inputs: tuple[np.ndarray, ...], answer: str) -> Replay:
     """A record run again; one for two cores has a fault, since all bounds are those of one."""
-    run = replayed(facts, inputs, answer)
+    run = replay(facts, inputs, answer)
     if not run.fault and len(run.program.cores) != 1:
-        return Replayed(SAYS["two-cores"].format(answer=answer, len=len(run.program.cores)))
+        return Replay(SAYS["two-cores"].format(answer=answer, len=len(run.program.cores)))
     return run
 
 
-def traffic(run: Replayed, case: Facts, limit: float, weight: int, message: str) -> Criterion:
+def traffic(run: Replay, case: Facts, limit: float, weight: int, message: str) -> Criterion:
     """Whether at most `limit` times the least goes to and from HBM, where a case is timed."""
     target = f"at most {limit:g} times the least"
     if not case["timed"]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from utils.labs import Answer, Facts
-from utils.labs.forbidden import closed
+from utils.labs.forbidden import forbid
 from utils.labs.lab11 import nested
 from utils.labs.lab11.entered import SHUT
 from utils.labs.plain import describe, number
@@ -20,7 +20,7 @@ def adapted(add_lora: Answer, merge: Answer, layer: Any, case: Facts) -> Facts:
     model, x = model.to(device), x.to(device)
     given = dict(model.named_parameters())
     keys, start = list(model.state_dict()), model(x).detach().cpu()
-    with closed("lab11.ex1", *SHUT):
+    with forbid("lab11.ex1", *SHUT):
         add_lora(model, set(case["names"]), case["rank"], case["alpha"])
         out = model(x)
         if out.requires_grad:

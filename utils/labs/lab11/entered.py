@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from utils.labs import Answer, Facts
-from utils.labs.forbidden import closed
+from utils.labs.forbidden import forbid
 from utils.labs.plain import numbers
 from utils.labs.watch import Grown, Steps, compiles, counts
 from utils.xla.meter import Meter
@@ -88,7 +88,7 @@ def measured(
 
         entered = Entered(watched, begin)
         response, stopped = None, False
-        with closed(exercise_id, *SHUT), entered.everywhere():
+        with forbid(exercise_id, *SHUT), entered.everywhere():
             try:
                 response = answer(model, *inputs)
             except (Grown, Storm):

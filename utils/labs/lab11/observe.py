@@ -13,7 +13,7 @@ SECONDS = 60.0
 
 def _apart(work: Callable[..., Any], answer: Answer, *arguments: Any) -> Facts:
     """Each case in a process of its own, whose compiler remembers nothing."""
-    return apart.observed(
+    return apart.run_apart(
         fresh.run, work, answer, *arguments, seconds=SECONDS, environment=fresh.FAST
     )
 

@@ -15,6 +15,7 @@ from utils.labs.criteria import not_of_the_form
 from utils.labs.lab12 import draws
 from utils.labs.recorded import Known, column
 from utils.labs.values import right_or_none
+from utils.labs.wrong_answers import Known
 
 SAYS = says("lab12")
 

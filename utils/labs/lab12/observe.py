@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any
 
 from utils.labs import Answer, Facts, Observer, invoke, limit, plain
-from utils.labs.forbidden import closed
+from utils.labs.forbidden import forbid
 from utils.labs.lab12 import draws
 from utils.labs.lab12.doors import doors
 from utils.labs.lab12.service import Front, Service
-from utils.labs.plain import describe, entries, listed, numbers, text
+from utils.labs.plain import describe, entries, numbers, text, to_list
 
 _SHUT = ("utils.serving.bench", "utils.serving")
 _MOST = 400
@@ -33,7 +33,7 @@ def _maybe(value: Any) -> Any:
 
 
 def _list(value: Any) -> Facts:
-    result = numbers(listed(value, _MOST))
+    result = numbers(to_list(value, _MOST))
     return {**result, "items": result["items"] and result["items"][:_MOST]}
 
 
@@ -54,7 +54,7 @@ def observe_bench(bench: Answer, case: Facts) -> Facts:
         results = [bench(Front(s), list(c["lengths"]), c["repeats"]) for s, c in pairs]
         return results, [traps(Front(service), case["trap_length"]) for service in fresh]
 
-    with closed("lab12.ex1", *_SHUT):
+    with forbid("lab12.ex1", *_SHUT):
         response, stopped = limit.within(run, invoke.SECONDS)
     if stopped:
         raise RuntimeError(invoke.ENDLESS)
@@ -146,7 +146,7 @@ def observe_reports(answer: Answer, case: Facts) -> Facts:
         calls = [(reference, x) for reference, _, x in made]
         del made
 
-        with doors(*behind) as opened, closed("lab12.ex5", *_SHUT, "utils.xla.parity"):
+        with doors(*behind) as opened, forbid("lab12.ex5", *_SHUT, "utils.xla.parity"):
             del behind
             pairs = [compiled.Compiled(*two) for two in zip(opened[::2], opened[1::2], strict=True)]
             asked = [(a, b, x) for (a, x), b in zip(calls, pairs, strict=True)]

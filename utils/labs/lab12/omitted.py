@@ -12,6 +12,7 @@ from utils.labs.criteria import all_right, among, not_of_the_form, row
 from utils.labs.lab12 import draws
 from utils.labs.recorded import Known, column, message_of
 from utils.labs.values import right_values
+from utils.labs.wrong_answers import Known, message_of
 
 SAYS = says("lab12")
 

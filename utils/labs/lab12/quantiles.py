@@ -12,8 +12,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, among, not_of_the_form, row
 from utils.labs.lab12 import draws
-from utils.labs.recorded import Known, message_of
 from utils.labs.values import near, right_values
+from utils.labs.wrong_answers import Known, message_of
 
 SAYS = says("lab12")
 

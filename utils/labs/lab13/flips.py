@@ -10,6 +10,7 @@ from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, not_judged, not_of_the_form, row
 from utils.labs.recorded import Known, column
 from utils.labs.values import Ways, near
+from utils.labs.wrong_answers import Known
 
 SAYS = says("lab13")
 

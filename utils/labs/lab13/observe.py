@@ -9,7 +9,7 @@ from typing import Any
 
 from utils.labs import Answer, Facts, Observer, invoke, plain
 from utils.labs.lab13.models import MODELS
-from utils.labs.plain import describe, entries, listed, number, numbers, text
+from utils.labs.plain import describe, entries, number, numbers, text, to_list
 
 _MOST = 40
 """Items that are kept: more is wrong in any case."""
@@ -21,11 +21,11 @@ FACTOR = 7
 def _each(exercise: str, answer: Answer, calls: list[tuple[Any, ...]]) -> list[Any]:
     """What an answer returns at each call, without the course's own models."""
     response = invoke.responses(f"lab13.{exercise}", answer, calls, ("utils.cost.tco",))
-    return [listed(item, _MOST) for item in response]
+    return [to_list(item, _MOST) for item in response]
 
 
 def _number(value: Any) -> Any:
-    return number(listed(value, _MOST))
+    return number(to_list(value, _MOST))
 
 
 def observe_jobs(answer: Answer, case: Facts) -> Facts:
@@ -87,7 +87,7 @@ def observe_saving(answer: Answer, case: Facts) -> Facts:
     given = entries(response, "costs", "best")
     if isinstance(given, str):
         return {"kind": given, "costs": None, "best": None}
-    costs = numbers(listed(given["costs"], _MOST))
+    costs = numbers(to_list(given["costs"], _MOST))
     items = costs["items"] and costs["items"][:_MOST]
     return {"kind": costs["kind"], "costs": items, "best": _number(given["best"])}
 

@@ -9,8 +9,8 @@ from utils.facts.records import read_yaml
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for
 from utils.labs.lab13.models import MODELS
-from utils.labs.recorded import Known, given, message_of
 from utils.labs.values import near, right_values
+from utils.labs.wrong_answers import Known, message_of, replies
 
 SAYS = says("lab13")
 
@@ -73,7 +73,7 @@ def _suits(case: Facts, kind: str) -> bool:
     others = {SAYS[name] for name in RANKED_OTHERWISE[: 6 if kind == "inside" else 5]}
     return not any(
         _order(facts) == [came.index(name) for name in order]
-        for text, facts in given("lab13.ex5", case)
+        for text, facts in replies("lab13.ex5", case)
         if text in others
     )
 

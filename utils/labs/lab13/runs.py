@@ -9,6 +9,7 @@ from utils.labs.criteria import criterion, not_judged, not_of_the_form
 from utils.labs.lab13.observe import FACTOR
 from utils.labs.recorded import Known, column
 from utils.labs.values import near, right_values
+from utils.labs.wrong_answers import Known
 
 SAYS = says("lab13")
 

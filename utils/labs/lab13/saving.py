@@ -9,8 +9,8 @@ import numpy as np
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for
-from utils.labs.recorded import Known, message_of
 from utils.labs.values import Number, near, right_values
+from utils.labs.wrong_answers import Known, message_of
 
 SAYS = says("lab13")
 

@@ -8,7 +8,7 @@ from utils.cost.decision.questions import KERNELS, SHAPES
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import about_all, all_right, not_judged
-from utils.labs.recorded import message_of
+from utils.labs.wrong_answers import message_of
 
 SAYS = says("lab14")
 

@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from utils.cost.decision import VERDICTS, AnswerError, Answers, Decision, Saving, decide, judged
+from utils.cost.decision import VERDICTS, AnswerError, Answers, Decision, Saving, adjust, decide
 from utils.cost.decision.findings import NOTHING
-from utils.cost.decision.flips import decided
+from utils.cost.decision.flips import verdict_for
 from utils.cost.decision.questions import QUESTIONS
 from utils.cost.decision.rules import ROWS
 from utils.course.misconceptions import says
@@ -132,7 +132,7 @@ def _verdict(name: str, response: Facts) -> str | None:
         answers = Answers(**GIVEN[name], **{item: response["answers"].get(item) for item in ASKED})
     except AnswerError:
         return None
-    return decided(answers, saving(name), NOTHING, judged())
+    return verdict_for(answers, saving(name), NOTHING, adjust())
 
 
 def _judge_verdicts(response: Facts) -> Criterion:

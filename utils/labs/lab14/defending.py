@@ -3,9 +3,9 @@
 from functools import cache
 from typing import Any
 
-from utils.cost.decision import VERDICTS, AnswerError, judged
+from utils.cost.decision import VERDICTS, AnswerError, adjust
 from utils.cost.decision.findings import NOTHING
-from utils.cost.decision.flips import decided, money_flips
+from utils.cost.decision.flips import money_flips, verdict_for
 from utils.cost.decision.questions import QUESTIONS
 from utils.cost.decision.rules import Case, holds, outcome
 from utils.course.misconceptions import says
@@ -33,7 +33,7 @@ def money(name: str) -> float | None:
 
 def _edges(name: str) -> list[float]:
     """The middle savings at which the verdict changes."""
-    flips = money_flips(right(name), saving(name), NOTHING, judged())
+    flips = money_flips(right(name), saving(name), NOTHING, adjust())
     return [flip.to for flip in flips if isinstance(flip.to, int | float)]
 
 
@@ -85,13 +85,13 @@ def _verdict(name: str, field: str, to: Any) -> str | AnswerError:
         answers = right(name).changed(**{field: to})
     except AnswerError as error:
         return error
-    return decided(answers, saving(name), NOTHING, judged())
+    return verdict_for(answers, saving(name), NOTHING, adjust())
 
 
 def closed_to_all(name: str, field: str, to: Any) -> bool:
     """Whether a change leaves no machine to choose by a row that looks at nothing else."""
-    case = Case(right(name).changed(**{field: to}), saving(name), judged())
-    before = Case(right(name), saving(name), judged())
+    case = Case(right(name).changed(**{field: to}), saving(name), adjust())
+    before = Case(right(name), saving(name), adjust())
     return any(len(row.closes) > 1 and not holds(row.when, before) for row in outcome(case).rows)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import about_all, not_asked_for, not_judged, times
-from utils.labs.recorded import Known
 from utils.labs.values import right_values
+from utils.labs.wrong_answers import Known
 
 SAYS = says("lab14")
 

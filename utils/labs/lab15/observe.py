@@ -14,7 +14,7 @@ from utils.labs.lab02.observe import Places, save_as_on_cuda, source_of
 from utils.labs.lab02.problems import other_weights
 from utils.labs.lab15 import lives, recording
 from utils.labs.plain import describe, text
-from utils.labs.watch import Steps, answered, counts, unused
+from utils.labs.watch import Steps, counts, numbers_of, unused
 from utils.xla import devices, fresh
 
 SECONDS = 25.0
@@ -42,17 +42,17 @@ def observe_port(answer: Answer, case: Facts) -> Facts:
         with Meter() as meter:
             places = Places(model, Steps())
             given = (model, batches, case["lr"], checkpoint)
-            xla = answered(answer, *given, devices.get("xla"), False)
+            xla = numbers_of(answer, *given, devices.get("xla"), False)
         seen = {**xla, **counts(meter.reading), "on_device": places.on.get("xla", 0)}
         model, batches = problem()
-        cpu = answered(answer, model, batches, case["lr"], checkpoint, devices.get("cpu"), False)
+        cpu = numbers_of(answer, model, batches, case["lr"], checkpoint, devices.get("cpu"), False)
         result: Facts = {"xla": seen, "cpu": cpu, "named": _name(answer), "fake": {}}
         for name, log_name, mixed in (("own", "log", False), ("mixed", "mixed_log", True)):
             model, batches = problem()
             log: list[str] = []
             device = recording.RecordingDevice(log)
             with recording.watched(model, log):
-                response = answered(answer, model, batches, case["lr"], checkpoint, device, mixed)
+                response = numbers_of(answer, model, batches, case["lr"], checkpoint, device, mixed)
             result["fake"][log_name] = "".join(log[:2000])
             result[name] = response["items"] if mixed else response
     return result
@@ -118,7 +118,7 @@ def observe_capstone(answer: Answer, case: Facts) -> Facts:
             asked = (parts, case, folder / "run.ckpt", folder / "saved", key, kill_at, short)
             run = fresh.run if kill_at is None else journal.dying
             options: Facts = {"seconds": SECONDS, "environment": fresh.FAST}
-            return apart.observed(run, lives.live, answer, *asked, **options)
+            return apart.run_apart(run, lives.live, answer, *asked, **options)
 
         def saves(name: str) -> list[Facts]:
             return journal.lines_of(Path(scratch, name, "saved"), key)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from utils.labs import Answer, Facts, Observer, invoke, limit, where
-from utils.labs.forbidden import closed
+from utils.labs.forbidden import forbid
 from utils.labs.lab16.branches import Branches, Odd
 from utils.labs.lab16.traffic import Traffic
-from utils.labs.plain import describe, entries, listed, maybe_entries, number, text
+from utils.labs.plain import describe, entries, maybe_entries, number, text, to_list
 
 _SHUT = ("utils.serving.engine",)
 _MOST = 100
@@ -19,7 +19,7 @@ _MOST = 100
 
 def _within(exercise: str, call: Callable[[], Any]) -> Any:
     """What a call returns, with the course's engine closed to it, and not for ever."""
-    with closed(f"lab16.{exercise}", *_SHUT):
+    with forbid(f"lab16.{exercise}", *_SHUT):
         response, stopped = limit.within(call, invoke.SECONDS)
     if stopped:
         raise RuntimeError(invoke.ENDLESS)
@@ -90,7 +90,7 @@ def _exception_text(error: Exception, answer: Answer) -> str:
 
 
 def _list(value: Any) -> list[Any] | str:
-    given = listed(value, _MOST)
+    given = to_list(value, _MOST)
     is_list = isinstance(given, list | tuple)
     return [number(item) for item in given[:_MOST]] if is_list else describe(given)
 

@@ -10,8 +10,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import not_of_the_form
 from utils.labs.lab16.replica import serve
-from utils.labs.recorded import Known
 from utils.labs.values import right_or_none
+from utils.labs.wrong_answers import Known
 
 SAYS = says("lab16")
 

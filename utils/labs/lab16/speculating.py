@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import about_all, none_judged
-from utils.labs.recorded import message_of
+from utils.labs.wrong_answers import message_of
 
 SAYS = says("lab16")
 

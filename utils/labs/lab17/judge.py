@@ -8,7 +8,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts, Judge
 from utils.labs.criteria import all_right, not_of_the_form, row
 from utils.labs.lab17 import cores, monitor, ranks, tasks
-from utils.labs.recorded import given
+from utils.labs.wrong_answers import replies
 
 SAYS = says("lab17")
 

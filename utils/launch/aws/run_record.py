@@ -81,7 +81,7 @@ def events() -> Iterator[Event]:
                 yield event
 
 
-def unended() -> dict[str, Event]:
+def open_runs() -> dict[str, Event]:
     """Runs that began and of which no end is recorded: the first event of each, by run."""
     open_runs: dict[str, Event] = {}
     for event in events():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from utils.launch.aws import run_record
 from utils.launch.aws.aws_session import Denied, Refused, Say, Session
-from utils.launch.names import EXPIRES_TAG, OWN, OWNER_TAG, RUN_TAG, TAG, ours, unlisted
+from utils.launch.names import EXPIRES_TAG, OWN, OWNER_TAG, RUN_TAG, TAG, ours, to_dict
 
 ROUNDS = 60
 PAUSE_SECONDS = 5.0
@@ -63,7 +63,7 @@ def instances(aws: Session) -> Iterator[Thing]:
     ]
     for page in aws.pages("ec2", "describe_instances", Filters=wanted):
         for instance in (i for group in page["Reservations"] for i in group["Instances"]):
-            tags = unlisted(instance.get("Tags", []))
+            tags = to_dict(instance.get("Tags", []))
             if ours(tags):
                 kind, state = instance["InstanceType"], instance["State"]["Name"]
                 yield _thing(aws, "ec2", tags, id=instance["InstanceId"], kind=kind, state=state)
@@ -105,7 +105,7 @@ def _app_state(aws: Session, domain: str, space: str) -> str:
 
 def _tags(aws: Session, arn: str) -> dict[str, str]:
     pages = aws.pages("sagemaker", "list_tags", ResourceArn=arn)
-    return {key: value for page in pages for key, value in unlisted(page["Tags"]).items()}
+    return {key: value for page in pages for key, value in to_dict(page["Tags"]).items()}
 
 
 FIND: dict[str, Callable[[Session], Iterable[Thing]]] = {
@@ -199,7 +199,7 @@ def stop(
     Returns:
         What still runs, or may run where the credentials may not look.
     """
-    begun = {run: it for run, it in run_record.unended().items() if it["region"] == aws.region}
+    begun = {run: it for run, it in run_record.open_runs().items() if it["region"] == aws.region}
     left: list[Thing] = []
     for place, find in FIND.items():
         waited_for = any(it["where"] == place for it in begun.values())

@@ -111,7 +111,7 @@ def check(
     if reasons:
         raise Refused("\n".join(reasons))
     once = "End it first with --stop, so that one limit is the limit"
-    for run, event in run_record.unended().items():
+    for run, event in run_record.open_runs().items():
         raise Refused(
             f"the end of your run {run} ({event['instance']}, {event['region']}) is not recorded "
             f"in {run_record.path().name}. {once}"

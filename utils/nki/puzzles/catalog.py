@@ -110,7 +110,7 @@ class Puzzle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     def flops(self, sizes: Sizes) -> int:
         """FLOP of matrix products."""
-        return sum(math.prod(sized(factor, sizes) for factor in item) for item in self.flop)
+        return sum(math.prod(size_of(factor, sizes) for factor in item) for item in self.flop)
 
     def bound(self) -> roofline.Estimate:
         """The least time at the timed sizes: bytes over the rate of DMA, or FLOP over the peak."""
@@ -146,7 +146,7 @@ def {id}({names}):
 '''
 
 
-def sized(word: str | int, sizes: Sizes) -> int:
+def size_of(word: str | int, sizes: Sizes) -> int:
     """A size by name, or the number itself."""
     return word if isinstance(word, int) else sizes[word]
 

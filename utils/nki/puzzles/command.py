@@ -54,7 +54,7 @@ def timing(item: Puzzle) -> str:
     )
 
 
-def heard(verdict: Verdict, best: bool) -> str:
+def verdict_text(verdict: Verdict, best: bool) -> str:
     """A verdict in words. best: whether it is one's best so far."""
     if verdict.passed:
         return f"{verdict.name}: {verdict.message}.{' Your best so far.' if best else ''}"
@@ -62,7 +62,7 @@ def heard(verdict: Verdict, best: bool) -> str:
     return f"{verdict.name}: refused ({code}: {MEANINGS[code]})\n{verdict.message}"
 
 
-def shown(item: Puzzle, hints: int = 0) -> str:
+def task_text(item: Puzzle, hints: int = 0) -> str:
     """A task as text."""
     lines = [
         f"{item.number}. {item.title} (step {item.step} of 5)",
@@ -97,7 +97,7 @@ def main(given: argparse.Namespace) -> int:
         if given.json:
             _print(_task(item) | {"hints": item.hints[: given.hint or 0]})
         else:
-            print(item.stub() if given.stub else shown(item, given.hint or 0), end="")
+            print(item.stub() if given.stub else task_text(item, given.hint or 0), end="")
             print() if not given.stub else None
     elif given.json:
         bests = board.read().bests
@@ -156,7 +156,7 @@ def _check(given: argparse.Namespace) -> int:
     if given.json:
         _print(msgspec.to_builtins(verdict))
     else:
-        print(heard(verdict, best))
+        print(verdict_text(verdict, best))
     return FINE if verdict.passed else FOUND
 
 

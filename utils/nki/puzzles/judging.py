@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from utils.nki.puzzles import mistakes, references, sources
-from utils.nki.puzzles.catalog import TARGET, Puzzle, Sizes, sized
+from utils.nki.puzzles.catalog import TARGET, Puzzle, Sizes, size_of
 from utils.nki.puzzles.observing import LIMIT_S, Job, Outcome, apart
 from utils.nki.simulator.profile import time_text
 from utils.nki.tool.close import differences
@@ -79,7 +79,7 @@ def stars_of(seconds: float, puzzle: Puzzle) -> int:
     return 3 if seconds <= NEAR * best else 2 if seconds <= GOOD * best else 1
 
 
-def drawn(puzzle: Puzzle, seed: int | None = None) -> list[Case]:
+def draw_cases(puzzle: Puzzle, seed: int | None = None) -> list[Case]:
     """The cases of a check: the example with the public seed 0 and twice with one that nobody
     knows, others of hidden sizes, and the timed one. The first numbers come again at the end.
     """
@@ -122,7 +122,7 @@ def check(puzzle: Puzzle, source: str, seed: int | None = None, run: Run = apart
             f"{puzzle.id} is still the stub: replace its `raise` by a kernel.\n"
             f"Hints: nki puzzle show {puzzle.number} --hint 1; in the notebook, above the cell",
         )  # fmt: skip
-    cases = drawn(puzzle, seed)
+    cases = draw_cases(puzzle, seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder).resolve() / f"puzzle_{puzzle.id}.py"
         path.write_text(source, encoding="utf-8")
@@ -202,7 +202,7 @@ def _unequal(puzzle: Puzzle, case: Case, results: list[np.ndarray], expected: np
     kind = puzzle.result.dtype
     if results[0].dtype.name != kind:
         return f"the result is {results[0].dtype.name}; {kind} is asked for"
-    return differences(results[0], expected, kind, sized(puzzle.terms, case.sizes))
+    return differences(results[0], expected, kind, size_of(puzzle.terms, case.sizes))
 
 
 def _named(
@@ -240,7 +240,7 @@ def _named(
 
 def _mistake(puzzle: Puzzle, case: Case, outcome: Outcome, problem: str) -> str:
     """The sentence of a known mistake that one case shows, or ""."""
-    return mistakes.recognised(
+    return mistakes.recognise(
         puzzle.id,
         problem,
         outcome.get("results"),

@@ -34,7 +34,7 @@ def records() -> dict[str, dict[str, Mistake]]:
     return msgspec.convert(read_yaml(DATA), dict[str, dict[str, Mistake]])
 
 
-def recognised(
+def recognise(
     puzzle: str, problem: str, results: list[np.ndarray] | None,
     made: Callable[[Callable], np.ndarray], unequal: Callable[[list[np.ndarray], np.ndarray], str],
 ) -> str:  # fmt: skip

@@ -23,8 +23,8 @@ from utils.nki.simulator.profile import profile_of
 from utils.nki.simulator.program import Program
 from utils.nki.simulator.tensor import Tensor
 from utils.nki.simulator.uses import storages_of, tensors_of
-from utils.nki.tool.asked import function_of, loaded
-from utils.nki.tool.failures import KernelFailed, Refused, author_errors, limited
+from utils.nki.tool.asked import function_of, load
+from utils.nki.tool.failures import KernelFailed, Refused, author_errors, time_limit
 
 LIMIT_S = 60.0
 GRACE_S = 15.0
@@ -39,7 +39,7 @@ _watched = False
 """Whether a kernel runs now, which may not read what lies beside this module."""
 
 
-def observed(job: Job) -> list[Outcome]:
+def observe(job: Job) -> list[Outcome]:
     """What each case of a job came to, in this process.
 
     A job: puzzle, path of the file, cases (sizes and seed), limit_s. An outcome has `error`, or
@@ -49,8 +49,8 @@ def observed(job: Job) -> list[Outcome]:
     """
     task = puzzle(job["puzzle"])
     try:
-        with limited(job["limit_s"]):
-            kernel = jit(function_of(loaded(Path(job["path"])), Path(job["path"]), task.id))
+        with time_limit(job["limit_s"]):
+            kernel = jit(function_of(load(Path(job["path"])), Path(job["path"]), task.id))
     except (KernelFailed, Refused) as error:
         return [{"error": str(error)}]
     outcomes = []
@@ -59,7 +59,7 @@ def observed(job: Job) -> list[Outcome]:
             arrays = task.arrays(case["sizes"], case["seed"])
             with (
                 warnings.catch_warnings(record=True) as caught,
-                limited(job["limit_s"]),
+                time_limit(job["limit_s"]),
                 author_errors(),
             ):
                 warnings.simplefilter("always")
@@ -171,7 +171,7 @@ def main() -> None:
     os.dup2(2, 1)
     job = json.load(sys.stdin)
     sys.addaudithook(_guard)
-    outcomes = observed(job)
+    outcomes = observe(job)
     for index, outcome in enumerate(outcomes):
         if "results" in outcome:
             results = outcome["results"]

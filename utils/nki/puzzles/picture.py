@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from utils.nki.puzzles.catalog import Puzzle, Sizes, sized
+from utils.nki.puzzles.catalog import Puzzle, Sizes, size_of
 
 MOST = 4
 """Rows and columns of tiles that are drawn; more are counted."""
@@ -30,16 +30,16 @@ def grids(puzzle: Puzzle, sizes: Sizes | None = None) -> list[Grid]:
     for array in (*puzzle.arguments, puzzle.result):
         if array.name in puzzle.tiles:
             shape = (1, *array.shape(sizes))[-2:]
-            rows, columns = (sized(size, sizes) for size in puzzle.tiles[array.name])
+            rows, columns = (size_of(size, sizes) for size in puzzle.tiles[array.name])
             tile = min(rows, shape[0]), min(columns, shape[1])
             results.append(Grid(array.name, array.dtype, (shape[0], shape[1]), tile))
     return results
 
 
-def drawn(grid: Grid) -> list[str]:
+def draw(grid: Grid) -> list[str]:
     """One array as lines of text; partitions run down.
 
-    >>> print(*drawn(Grid("x", "float32", (200, 64), (128, 64))), sep="\\n")
+    >>> print(*draw(Grid("x", "float32", (200, 64), (128, 64))), sep="\\n")
     x (200, 64) float32, 2 x 1 tiles
     +------+
     |      | 128
@@ -68,4 +68,4 @@ def _part(size: int, tile: int, index: int) -> int:
 def text(puzzle: Puzzle) -> str:
     """All arrays of a puzzle below each other."""
     head = "Tiles at the largest tested sizes, rows down (on chip: partitions), in elements:"
-    return "\n".join([head, *(line for grid in grids(puzzle) for line in drawn(grid))])
+    return "\n".join([head, *(line for grid in grids(puzzle) for line in draw(grid))])

@@ -8,7 +8,7 @@ from pathlib import Path
 from utils.course.files import replace_file
 from utils.nki.puzzles.catalog import BESTS, Puzzle, puzzles
 from utils.nki.puzzles.judging import check
-from utils.nki.puzzles.observing import observed
+from utils.nki.puzzles.observing import observe
 
 HEAD = "# Estimates of our solutions in us, by utils.nki.puzzles.recording; do not edit.\n"
 
@@ -23,7 +23,7 @@ def main() -> None:
     """Check every solution, and record its estimate."""
     lines = []
     for puzzle in puzzles():
-        verdict = check(puzzle, solution(puzzle), seed=1, run=observed)
+        verdict = check(puzzle, solution(puzzle), seed=1, run=observe)
         print(puzzle.id, verdict.message)
         if verdict.estimate_us is None:
             raise SystemExit(f"{puzzle.id} is refused: {verdict.message}")

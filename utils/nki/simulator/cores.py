@@ -12,7 +12,7 @@ from typing import Any
 
 from utils.nki.interrupt import interrupt, settle
 from utils.nki.simulator.errors import Line, learner_line, refuse, show_line
-from utils.nki.simulator.program import Core, Program, activate, activated
+from utils.nki.simulator.program import Core, Program, activate, active_core
 
 RETRY_SECONDS = 0.1
 
@@ -25,7 +25,7 @@ def run_all(programs: list[tuple[Program, Body]]) -> list[Any]:
     runs = [(core, body) for program, body in programs for core in program.cores]
     if len(runs) == 1:
         ((core, body),) = runs
-        with activated(core):
+        with active_core(core):
             return [body()]
     returned = _Turns(runs).run()
     return [returned[place] for place, (core, _) in enumerate(runs) if core.index == 0]
@@ -59,7 +59,7 @@ class _Turns:
             threading.Thread(target=context().run, args=(self._one, place), daemon=True)
             for place in range(1, len(self.runs))
         ]
-        with activated(self.runs[0][0]):
+        with active_core(self.runs[0][0]):
             try:
                 for thread in threads:
                     thread.start()

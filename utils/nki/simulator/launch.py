@@ -23,9 +23,9 @@ from utils.nki.simulator import accumulation, capacity, cores, lint, races, sent
 from utils.nki.simulator.arrays import Arrays, any_shape, is_array, map_values, separate_shapes
 from utils.nki.simulator.errors import refuse
 from utils.nki.simulator.instructions.collectives import World
-from utils.nki.simulator.program import Core, Instruction, Program, activated, active
+from utils.nki.simulator.program import Core, Instruction, Program, active, active_core
 from utils.nki.simulator.surface import since
-from utils.nki.simulator.target import chosen
+from utils.nki.simulator.target import choose
 
 # ---- order that a kernel asks for ----------------------------------------------------------------
 
@@ -51,7 +51,7 @@ def _order(program: Program, edges: Edges) -> None:
         for instruction in core.instructions:
             if instruction.name:
                 named.setdefault(instruction.name, []).append(instruction)
-        with activated(core):
+        with active_core(core):
             for name, producers in edges:
                 for later in _those(named, name):
                     later.depends_on(*_earlier(later, named, producers))
@@ -187,7 +187,7 @@ class Kernel:
 def _announce() -> None:
     warnings.warn(
         "There is no Neuron device here: kernels run in the course's simulator "
-        f"(target {chosen().name}). nki.simulate(kernel)(...) says so in the code.",
+        f"(target {choose().name}). nki.simulate(kernel)(...) says so in the code.",
         stacklevel=3,
     )
 
@@ -296,7 +296,7 @@ class _Call:
         self.arrays = Arrays()
         np.empty(KEPT_BYTES, np.uint8)
         self.program = program = Program(
-            chosen(target),
+            choose(target),
             values=values and not any_shape((given.args, given.kwargs)),
             precise=os.environ.get("NKI_PRECISE_FP", "1") != "0",
             kernel=launched.function.__name__,

@@ -9,7 +9,7 @@
 ...     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 ...     nisa.dma_copy(dst=out, src=x)
 ...     return out
->>> print(listed(copy, np.ones((2, 3), np.float32)))
+>>> print(list_instructions(copy, np.ones((2, 3), np.float32)))
 engine  instruction  writes             reads
 dma     dma_copy     shared_hbm (2, 3)  hbm (2, 3)
 """
@@ -68,7 +68,7 @@ class Listing:
     __repr__ = __str__
 
 
-def listed(kernel: Callable[..., Any], *arguments: Any, **named: Any) -> Listing:
+def list_instructions(kernel: Callable[..., Any], *arguments: Any, **named: Any) -> Listing:
     """Run a kernel with numbers, like `nki.simulate(kernel)(...)`, and keep its instructions."""
     return Listing(run(kernel, arguments, named))
 

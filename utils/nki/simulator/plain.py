@@ -25,7 +25,7 @@ from utils.nki.simulator.errors import NkiValidationError, at_line
 from utils.nki.simulator.indexing import INDEX_TYPES
 from utils.nki.simulator.memory import Storage
 from utils.nki.simulator.operators import OPERATORS, Operator
-from utils.nki.simulator.program import Core, Instruction, Program, activated
+from utils.nki.simulator.program import Core, Instruction, Program, active_core
 from utils.nki.simulator.registers import (
     ARITHMETIC,
     HIGHEST,
@@ -35,7 +35,7 @@ from utils.nki.simulator.registers import (
     VirtualRegister,
 )
 from utils.nki.simulator.table import TABLE, Spec, verdict
-from utils.nki.simulator.target import chosen
+from utils.nki.simulator.target import choose
 from utils.nki.simulator.tensor import Tensor
 from utils.nki.simulator.view import Indirect, View
 
@@ -282,7 +282,7 @@ class _Reader:
         if type(data["precise"]) is not bool:
             raise BadProgram("precise is neither true nor false")
         self.program = Program(
-            chosen(target),
+            choose(target),
             values=False,
             precise=data["precise"] if precise is None else precise,
             kernel=text(data["kernel"]),
@@ -331,7 +331,7 @@ class _Reader:
             if address is not None:
                 partition, byte = items(address, 2)
                 place = (integer(partition), integer(byte))
-            with activated(core):
+            with active_core(core):
                 storage = allocate(core, sizes, _dtype(dtype), region, text(name), place)
             if storage.index != number:
                 raise BadProgram(f"allocation {number} is one that exists already")
@@ -463,7 +463,7 @@ class _Reader:
         for core, rows, numbers in zip(self.program.cores, code, lines, strict=True):
             if len(items(rows)) != len(items(numbers)):
                 raise BadProgram("instructions and line numbers do not agree")
-            with activated(core):
+            with active_core(core):
                 for row, line in zip(rows, numbers, strict=True):
                     spec, args = self.forms[integer(row[0])]
                     slots = iter(row[1:])

@@ -24,7 +24,7 @@ from utils.nki.simulator.instructions.collectives import World
 from utils.nki.simulator.launch import run
 from utils.nki.simulator.program import Program
 from utils.nki.simulator.timing import Schedule, constants, schedule, without_collecting
-from utils.nki.simulator.timing.compiled import RULES, compiled, spilled_bytes
+from utils.nki.simulator.timing.compiled import RULES, compile_program, spilled_bytes
 from utils.nki.simulator.timing.measures import Measures, measures, occupancy
 from utils.nki.simulator.timing.path import (
     LineTime,
@@ -458,7 +458,7 @@ def profile_of(
 ) -> Profile:  # fmt: skip
     """The profile of a program that was recorded before; options as for `profile`."""
     rules = _rules(as_compiled)
-    made = compiled(program, rules)
+    made = compile_program(program, rules)
     plan = _schedule(made, schedule, rotation=rotation, warm_up=warm_up)
     return Profile(plan, program, rules) if rules else Profile(plan)
 

@@ -188,7 +188,7 @@ def activate(core: Core | None) -> Core | None:
 
 
 @contextmanager
-def activated(core: Core) -> Iterator[Core]:
+def active_core(core: Core) -> Iterator[Core]:
     """While the block runs, `core` is the running one."""
     before = activate(core)
     try:

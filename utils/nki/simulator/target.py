@@ -88,6 +88,6 @@ def target(name: str) -> Target:
     )
 
 
-def chosen(name: str | None = None) -> Target:
+def choose(name: str | None = None) -> Target:
     """The target asked for: by argument, else by the environment variable, else Trainium2."""
     return target(name or os.environ.get(VARIABLE) or DEFAULT)

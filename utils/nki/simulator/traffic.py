@@ -35,7 +35,7 @@ class Moved:
         return float((self.times * sizes).sum() / sizes.sum())
 
 
-def moved(program: Program, storage: Storage, reads: bool = True) -> Moved:
+def moves(program: Program, storage: Storage, reads: bool = True) -> Moved:
     """How often the parts of a tensor in HBM were read (or written) by transfers of all cores.
 
     Dimensions before the last make up the rows. A strided view counts with the gaps inside it.

@@ -330,7 +330,7 @@ class Indirect:
         )
 
 
-def copy_found(dst: View, src: View, skip: bool) -> None:
+def copy_present(dst: View, src: View, skip: bool) -> None:
     """A copy where a side is indirect; with `skip`, elements without address stay as they were."""
     if src.indirect is None:
         stored, exists = src.raw(), np.ones(src.shape, bool)

@@ -39,7 +39,7 @@ class Asked:
         """The kernel, and its arguments by name. `constants` are arguments too, or names that the
         file sets at its top. Raises Refused, KernelFailed.
         """
-        module = loaded(self.path)
+        module = load(self.path)
         kernel = jit(function_of(module, self.path, self.name))[self.cores]
         names = kernel.function.__code__.co_varnames[: _parameters(kernel.function)]
         given = dict(self.arguments)
@@ -123,7 +123,7 @@ def literal(text: str) -> Any:
         return text
 
 
-def loaded(path: Path) -> ModuleType:
+def load(path: Path) -> ModuleType:
     """The module of a file, run anew. Raises Refused, or KernelFailed for what it raises."""
     simulator.use()
     try:

@@ -8,8 +8,8 @@ from utils.nki.simulator.launch import run
 from utils.nki.simulator.lint import Finding, lint_source
 from utils.nki.simulator.lint.source import MayNotCompile
 from utils.nki.tool.asked import Asked, existing, made_arrays, place_of
-from utils.nki.tool.failures import FINE, FOUND, KernelFailed, Refused, author_errors, limited
-from utils.nki.tool.profiling import add_call, asked_for
+from utils.nki.tool.failures import FINE, FOUND, KernelFailed, Refused, author_errors, time_limit
+from utils.nki.tool.profiling import add_call, call_of
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def doubts_of(asked: Asked, limit_s: float, target: str | None) -> list[str]:
     """Warnings of one run with made numbers. Raises KernelFailed for a rule that is broken."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with limited(limit_s):
+        with time_limit(limit_s):
             kernel, arguments = asked.kernel()
             arrays = made_arrays(asked.shapes)
             with author_errors():
@@ -61,7 +61,7 @@ def main(given: argparse.Namespace) -> int:
 
 def _ran(given: argparse.Namespace, text: str) -> int:
     """Runs a kernel, prints what it breaks or what is doubtful, and returns how much."""
-    asked = asked_for(given, text)
+    asked = call_of(given, text)
     try:
         doubts = doubts_of(asked, given.limit, given.target)
     except KernelFailed as error:

@@ -11,9 +11,9 @@ from utils.nki.simulator.launch import simulate
 from utils.nki.simulator.profile import bytes_text, time_text
 from utils.nki.tool.asked import Asked, made_arrays, shape_text
 from utils.nki.tool.close import differences
-from utils.nki.tool.failures import FINE, FOUND, Refused, author_errors, limited
+from utils.nki.tool.failures import FINE, FOUND, Refused, author_errors, time_limit
 from utils.nki.tool.figures import Figures, figures_of, read_figures
-from utils.nki.tool.profiling import add_call, asked_for, profiled
+from utils.nki.tool.profiling import add_call, call_of, profile
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -28,14 +28,14 @@ def results_of(
     asked: Asked, arrays: list[np.ndarray], limit_s: float, constants: dict[str, Any] | None = None
 ) -> list[np.ndarray]:
     """What a call returns, as a list of arrays. Raises Refused, KernelFailed."""
-    with limited(limit_s):
+    with time_limit(limit_s):
         kernel, arguments = asked.kernel(constants)
         with author_errors():
             made = simulate(kernel)(*arrays, **arguments)
-    return listed(made)
+    return to_arrays(made)
 
 
-def listed(made: Any) -> list[np.ndarray]:
+def to_arrays(made: Any) -> list[np.ndarray]:
     """Arrays of a result, which may be one or a tuple of them."""
     return [np.asarray(item) for item in (made if isinstance(made, (tuple, list)) else (made,))]
 
@@ -97,10 +97,10 @@ def main(given: argparse.Namespace) -> int:
         return FINE
     if not all("::" in text for text in sides):
         raise Refused("compare two kernels (FILE::KERNEL) or two records, not one of each")
-    calls = [asked_for(given, text) for text in sides]
+    calls = [call_of(given, text) for text in sides]
     shapes = [shape_text(shape) for shape in given.shape]
     records = [
-        figures_of(profiled(call, given.target, given.limit), shapes, call.arguments)
+        figures_of(profile(call, given.target, given.limit), shapes, call.arguments)
         for call in calls
     ]
     print("\n".join(table(*records)))

@@ -36,7 +36,7 @@ class TimeUp(BaseException):
 
 
 @contextmanager
-def limited(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> Iterator[None]:
     """Raises KernelFailed if the block takes longer; only in the main thread, which has signals."""
     if threading.current_thread() is not threading.main_thread():
         yield

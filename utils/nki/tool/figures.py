@@ -23,7 +23,7 @@ class Estimates(NamedTuple):
         return self.written or self.compiled
 
 
-def estimated(
+def estimate(
     kernel: Any, arrays: tuple[Any, ...], arguments: dict[str, Any], target: str | None = None,
     schedule: str = "list",
 ) -> Estimates:  # fmt: skip
@@ -83,7 +83,7 @@ def figures_of(
     )
 
 
-def encoded(record: msgspec.Struct | dict[str, Any]) -> str:
+def encode(record: msgspec.Struct | dict[str, Any]) -> str:
     """A record as text that a person can read and a difference shows line by line."""
     return msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n"
 

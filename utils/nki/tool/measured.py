@@ -51,7 +51,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     rows: Annotated[list[Row], Meta(min_length=1)]
 
 
-def decoded(text: bytes | str) -> Record:
+def decode(text: bytes | str) -> Record:
     """A record of its text. Raises BadRecord."""
     try:
         record = msgspec.json.decode(text, type=Record)
@@ -74,7 +74,7 @@ def decoded(text: bytes | str) -> Record:
 def read(path: Path) -> Record:
     """The record of a file. Raises BadRecord, OSError."""
     try:
-        return decoded(path.read_bytes())
+        return decode(path.read_bytes())
     except BadRecord as error:
         raise BadRecord(f"{path}: {error}") from None
 

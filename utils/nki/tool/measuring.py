@@ -23,8 +23,8 @@ from utils.nki.simulator.arrays import Shape
 from utils.nki.tool import measured
 from utils.nki.tool.asked import made_arrays
 from utils.nki.tool.failures import FINE, FOUND, WRONG, Refused
-from utils.nki.tool.figures import encoded
-from utils.nki.validation import Measurement, chosen, measurements, recorded
+from utils.nki.tool.figures import encode
+from utils.nki.validation import Measurement, measurements, recorded, select
 
 DEVICES = "/dev"
 PRODUCT = Path("/sys/devices/virtual/dmi/id/product_name")
@@ -68,7 +68,7 @@ def versions() -> dict[str, str]:
 
 def rows_of(row: str | None, target: str) -> list[Measurement]:
     """Measurements of whole kernels on a chip; parts of them cannot be timed from outside."""
-    return [it for it in chosen(row, target) if it.quantity == "seconds"]
+    return [it for it in select(row, target) if it.quantity == "seconds"]
 
 
 def measure(it: Measurement) -> list[float]:
@@ -163,8 +163,8 @@ def main(given: argparse.Namespace) -> int:
         "packages": versions(),
         "rows": rows,
     }
-    record = measured.decoded(encoded(content))
-    replace_file(given.to, encoded(record))
+    record = measured.decode(encode(content))
+    replace_file(given.to, encode(record))
     print("\n".join([*comparison(record), f"written: {given.to}"]))
     return FOUND if failed else FINE
 

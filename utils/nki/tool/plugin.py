@@ -52,14 +52,14 @@ def nki_budget(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """`nki_budget(kernel, *arrays or shapes, name="", target=None, slack=0.005, **arguments)`
     estimates a kernel, fails if time or traffic is above its baseline, and returns the profile.
     """
-    from utils.nki.tool.figures import estimated  # late: only tests of kernels need it
+    from utils.nki.tool.figures import estimate  # late: only tests of kernels need it
 
     def budget(
         kernel: Any, *arrays: Any, name: str = "", target: str | None = None,
         slack: float = SLACK, **arguments: Any,
     ) -> Any:  # fmt: skip
         __tracebackhide__ = True
-        both = estimated(kernel, arrays, arguments, target)
+        both = estimate(kernel, arrays, arguments, target)
         now: dict[str, float] = {
             "as_compiled_s": both.compiled.seconds,
             "hbm_read_bytes": both.shown.hbm_read,
@@ -72,7 +72,7 @@ def nki_budget(request: pytest.FixtureRequest) -> Callable[..., Any]:
         if request.config.getoption("--nki-update-baseline"):
             update(file, key, now)
             return both.shown
-        problem = grown(key, now, read(file), slack)
+        problem = excess(key, now, read(file), slack)
         if problem:
             pytest.fail(problem, pytrace=False)
         return both.shown
@@ -109,10 +109,10 @@ def update(file: Path, key: str, now: dict[str, float]) -> None:
         replace_file(file, json.dumps(entries, indent=2, sort_keys=True) + "\n")
 
 
-def grown(key: str, now: dict[str, float], baselines: Estimates, slack: float = SLACK) -> str:
+def excess(key: str, now: dict[str, float], baselines: Estimates, slack: float = SLACK) -> str:
     """What is above its baseline, and by how much; "" if nothing is.
 
-    >>> print(grown("k", {"as_written_s": 3e-6}, {"k": {"as_written_s": 2e-6}}))
+    >>> print(excess("k", {"as_written_s": 3e-6}, {"k": {"as_written_s": 2e-6}}))
     k grew:
       as_written_s: 2e-06 to 3e-06, +50.0%
     """

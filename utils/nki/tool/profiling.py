@@ -8,7 +8,7 @@ from utils.course.files import replace_file
 from utils.nki.simulator.profile import NAMES, time_text
 from utils.nki.tool import figures
 from utils.nki.tool.asked import Asked, argument_of, place_of, shape_of, shape_text
-from utils.nki.tool.failures import FINE, author_errors, limited
+from utils.nki.tool.failures import FINE, author_errors, time_limit
 
 TARGETS = ("trn1", "trn2", "trn3")
 LIMIT_S = 600.0
@@ -41,13 +41,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", type=Path, metavar="OUT.json", help="for nki compare")
 
 
-def asked_for(given: argparse.Namespace, text: str) -> Asked:
+def call_of(given: argparse.Namespace, text: str) -> Asked:
     """The call that the options describe."""
     path, name = place_of(text)
     return Asked(path, name, tuple(given.shape), dict(given.arg), given.cores)
 
 
-def profiled(
+def profile(
     asked: Asked,
     target: str | None,
     limit_s: float,
@@ -55,10 +55,10 @@ def profiled(
     schedule: str = "list",
 ) -> figures.Estimates:
     """The estimates of a call, from shapes alone. Raises Refused, KernelFailed."""
-    with limited(limit_s):
+    with time_limit(limit_s):
         kernel, arguments = asked.kernel(constants)
         with author_errors():
-            return figures.estimated(kernel, asked.shapes, arguments, target, schedule)
+            return figures.estimate(kernel, asked.shapes, arguments, target, schedule)
 
 
 def text_of(made: figures.Estimates) -> str:
@@ -74,16 +74,16 @@ def text_of(made: figures.Estimates) -> str:
 
 def main(given: argparse.Namespace) -> int:
     """Run the command; returns its exit status."""
-    asked = asked_for(given, given.kernel)
+    asked = call_of(given, given.kernel)
     schedule = "as written" if given.as_written else "list"
-    made = profiled(asked, given.target, given.limit, schedule=schedule)
+    made = profile(asked, given.target, given.limit, schedule=schedule)
     print(text_of(made))
     if given.perfetto:
         replace_file(given.perfetto, made.shown.trace_json())
     if given.record:
         shapes = [shape_text(shape) for shape in asked.shapes]
         kept = figures.figures_of(made, shapes, asked.arguments)
-        replace_file(given.record, figures.encoded(kept))
+        replace_file(given.record, figures.encode(kept))
     if given.html:
         from utils.nki.tool.page import to_page  # late: jinja2 is needed by this only
 

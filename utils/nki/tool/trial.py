@@ -16,18 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from utils.nki.simulator import CHOICE, VERSION
-from utils.nki.tool.asked import (
-    Asked,
-    existing,
-    function_of,
-    loaded,
-    made_arrays,
-    place_of,
-    shape_of,
-)
-from utils.nki.tool.comparing import listed, results_of, unequal
-from utils.nki.tool.failures import KernelFailed, Refused, author_errors, limited
-from utils.nki.tool.profiling import profiled
+from utils.nki.tool.asked import Asked, existing, function_of, load, made_arrays, place_of, shape_of
+from utils.nki.tool.comparing import results_of, to_arrays, unequal
+from utils.nki.tool.failures import KernelFailed, Refused, author_errors, time_limit
+from utils.nki.tool.profiling import profile
 
 Job = dict[str, Any]
 Outcome = dict[str, Any]
@@ -43,7 +35,7 @@ def digest_of(path: Path) -> str:
 
 
 def run(job: Job) -> Outcome:
-    """A trial in a process of its own, on this machine: `error`, or what `tried` returns."""
+    """A trial in a process of its own, on this machine: `error`, or what `run_job` returns."""
     with tempfile.TemporaryDirectory() as folder:
         sent = job | {"kernel": _here(job["kernel"], job["texts"], folder)}
         if job.get("reference"):
@@ -75,7 +67,7 @@ def _here(place: str, texts: dict[str, str], folder: str) -> str:
     return f"{path}::{name}"
 
 
-def tried(job: Job) -> Outcome:
+def run_job(job: Job) -> Outcome:
     """The outcome of a job, in this process.
 
     "estimate": seconds as written, None if it does not fit, and as compiled, and bytes of HBM.
@@ -88,7 +80,7 @@ def tried(job: Job) -> Outcome:
     asked = Asked(path, name, shapes, job["arguments"], job["cores"])
     try:
         if job["kind"] == "estimate":
-            made = profiled(asked, job["target"], job["limit_s"], job["choice"])
+            made = profile(asked, job["target"], job["limit_s"], job["choice"])
             return {
                 "written": made.written.seconds if made.written else None,
                 "compiled": made.compiled.seconds,
@@ -107,9 +99,9 @@ def _expectation(job: Job, asked: Asked) -> Any:
     if not job["reference"]:
         return results_of(asked, arrays, job["limit_s"], job["first"])
     path, name = place_of(job["reference"])
-    function: Callable[..., Any] = function_of(loaded(existing(path)), path, name)
-    with limited(job["limit_s"]), author_errors():
-        return listed(function(*arrays, **asked.arguments))
+    function: Callable[..., Any] = function_of(load(existing(path)), path, name)
+    with time_limit(job["limit_s"]), author_errors():
+        return to_arrays(function(*arrays, **asked.arguments))
 
 
 def main() -> None:
@@ -117,7 +109,7 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
-    json.dump(tried(json.load(sys.stdin)), out)
+    json.dump(run_job(json.load(sys.stdin)), out)
     out.close()
 
 

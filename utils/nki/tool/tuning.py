@@ -18,7 +18,7 @@ from typing import Any
 from utils.facts.tables import columns
 from utils.nki.simulator import VERSION
 from utils.nki.simulator.profile import bytes_text, time_text
-from utils.nki.simulator.target import chosen
+from utils.nki.simulator.target import choose
 from utils.nki.tool import trial
 from utils.nki.tool.asked import choices_of, place_of, shape_text
 from utils.nki.tool.failures import FINE, FOUND, Refused
@@ -83,7 +83,7 @@ def search_of(given: argparse.Namespace) -> dict[str, Any]:
         "text": trial.digest_of(path),
         "shapes": [shape_text(shape) for shape in given.shape],
         "arguments": dict(given.arg),
-        "target": chosen(given.target).name,
+        "target": choose(given.target).name,
         "cores": given.cores,
         "params": [[name, list(values)] for name, values in given.param],
         "reference": "",
@@ -108,7 +108,7 @@ def job_of(given: argparse.Namespace) -> trial.Job:
         "texts": {str(path): path.read_text(encoding="utf-8") for path, _ in places.values()},
         "shapes": [shape_text(shape) for shape in given.shape],
         "arguments": dict(given.arg),
-        "target": chosen(given.target).name,
+        "target": choose(given.target).name,
         "cores": given.cores,
         "terms": given.terms,
         "limit_s": given.limit,
@@ -171,7 +171,7 @@ def time_of(outcome: trial.Outcome) -> float:
     return outcome["compiled"]
 
 
-def ranked(result: list[Choice], outcomes: dict[str, trial.Outcome]) -> list[Choice]:
+def ranking(result: list[Choice], outcomes: dict[str, trial.Outcome]) -> list[Choice]:
     """The choices that have an estimate, the fastest first; of equal ones the first declared."""
     timed = [c for c in result if "compiled" in outcomes.get(f"estimate {key_of(c)}", {})]
     return sorted(timed, key=lambda choice: time_of(outcomes[f"estimate {key_of(choice)}"]))
@@ -190,7 +190,7 @@ def main(given: argparse.Namespace) -> int:
             for choice in result
         }
         _estimate(journal, submit, jobs, most)
-        order = ranked(result, journal.outcomes)
+        order = ranking(result, journal.outcomes)
         _verify(journal, submit, order, shared | {"first": result[0]}, given.verify)
         print("\n".join(table(result, journal.outcomes)))
     best = next((c for c in order if _verdict(c, journal.outcomes) == "equal"), None)
@@ -251,7 +251,7 @@ def _first_line(text: str) -> str:
 
 def table(result: list[Choice], outcomes: dict[str, trial.Outcome]) -> list[str]:
     """All choices as lines, the fastest first, then those without an estimate."""
-    order = ranked(result, outcomes)
+    order = ranking(result, outcomes)
     rows = [("choice", "as compiled", "as written", "HBM", "busiest", "values")]
     for choice in order:
         outcome = outcomes[f"estimate {key_of(choice)}"]

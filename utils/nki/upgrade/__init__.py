@@ -1,13 +1,13 @@
 """Kernels of older NKI (`neuronxcc.nki`, 0.1 to 0.6) as NKI 0.7 wants them: what is mechanical is
 rewritten, everything else is named with its line and what to do.
 
-    upgraded(source)      the new source, what was done, and what is left
+    upgrade(source)       the new source, what was done, and what is left
     main(arguments)       `nki-upgrade FILE`: shows a diff, or writes it with --write
 
 `rewriting` is the transformer of LibCST, `indices` turns arrays of indices into slices, `remains`
 finds in the result what still has an old form.
 
->>> print(upgraded("import neuronxcc.nki.language as nl\\nfor i in nl.affine_range(4): ...").source)
+>>> print(upgrade("import neuronxcc.nki.language as nl\\nfor i in nl.affine_range(4): ...").source)
 import nki.language as nl
 for i in range(4): ...
 """
@@ -50,15 +50,15 @@ class Upgrade:
     remarks: tuple[Remark, ...]
 
 
-def upgraded(source: str) -> Upgrade:
+def upgrade(source: str) -> Upgrade:
     """Rewrite a kernel's source. A source without NKI comes back as it is.
 
     Raises: ValueError for what is no Python.
     """
     from utils.nki.upgrade.remains import remarks  # late: LibCST takes a fifth of a second to load
-    from utils.nki.upgrade.rewriting import rewritten
+    from utils.nki.upgrade.rewriting import rewrite
 
-    text, edits = rewritten(source)
+    text, edits = rewrite(source)
     return Upgrade(text, tuple(edits), tuple(remarks(text)))
 
 
@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> int:
     for name in given.files:
         try:
             before = Path(name).read_text(encoding="utf-8")
-            result = upgraded(before)
+            result = upgrade(before)
         except (OSError, UnicodeDecodeError, ValueError) as problem:
             print(f"{name}: {problem}", file=sys.stderr)
             status = 2

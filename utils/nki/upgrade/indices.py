@@ -49,7 +49,7 @@ def _sum(left: str, right: str, sign: str = "+") -> str:
 Walks = dict[str, Walk]
 
 
-def made(node: ast.expr, full: "Names", target: str) -> dict[str, Walk]:
+def walks_in(node: ast.expr, full: "Names", target: str) -> dict[str, Walk]:
     """The walks that an assignment makes: `i = nl.arange(n)[:, None]`, `i, j = nl.mgrid[...]`.
 
     full: gives the full name of an expression, such as "nki.language.arange".

@@ -1,4 +1,4 @@
-"""The rewrites of `upgraded`, as one transformer of LibCST, which keeps formatting and comments.
+"""The rewrites of `upgrade`, one transformer of LibCST, which keeps format and comments.
 
 An instruction of older kernels returns its result; today the kernel allocates the tile, in the
 shape and type of its operands. What the transformer is not sure of it leaves to `remains`.
@@ -16,7 +16,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from utils.nki.simulator.instructions import nisa
 from utils.nki.simulator.table import TABLE
 from utils.nki.upgrade import Edit
-from utils.nki.upgrade.indices import Names, Walk, limits, made, of, uses
+from utils.nki.upgrade.indices import Names, Walk, limits, of, uses, walks_in
 
 assert nisa, "importing it fills TABLE"
 LANGUAGE, ISA = "nki.language.", "nki.isa."
@@ -50,7 +50,7 @@ Statement: TypeAlias = (
 )
 
 
-def rewritten(text: str) -> tuple[str, list[Edit]]:
+def rewrite(text: str) -> tuple[str, list[Edit]]:
     """The rewritten source, and what was done. Raises: ValueError for what is no Python."""
     try:
         module, tree = cst.parse_module(text), ast.parse(text)
@@ -399,7 +399,7 @@ class _Rewriter(cst.CSTTransformer):
         if isinstance(small, cst.Assign) and len(small.targets) == 1:
             target = _code(small.targets[0].target)
             assert isinstance(before, cst.Assign)
-            walks = made(_tree(before.value), self.full, target)
+            walks = walks_in(_tree(before.value), self.full, target)
             if walks:
                 self.walks |= walks
                 if walks.keys() & self.kept:

@@ -6,7 +6,7 @@ alone and compared: times
 by their class (`LIMITS`), steps of a ladder by their order, and which engine is the busiest.
 
     compare()                       all of them, which takes minutes
-    compare(chosen("guide"))        one ladder
+    compare(select("guide"))        one ladder
     recorded()                      all of them as they were estimated last, at once
 
 What these numbers are worth for a kernel as it is published stands apart, because most of
@@ -20,7 +20,7 @@ those of older dialects as they stand, and `accuracy` shows every error, as writ
 from collections.abc import Callable, Iterable
 
 from utils.nki.validation.estimates import estimate
-from utils.nki.validation.measurements import CLASSES, Measurement, chosen, measurements
+from utils.nki.validation.measurements import CLASSES, Measurement, measurements, select
 from utils.nki.validation.report import (
     LEAST_CORRELATION,
     LIMITS,
@@ -40,7 +40,7 @@ __all__ = [
     "Estimate",
     "Measurement",
     "Report",
-    "chosen",
+    "select",
     "compare",
     "estimate",
     "measurements",

@@ -2,7 +2,7 @@
 
 Every row is shown with its error, as written and as compiled. Rows of rewritten kernels are no part
 of it (`report` has them); texts that do not run as they are printed are counted and named. Which
-rows constants may be fitted to is drawn by a seed (`published.fitted`).
+rows constants may be fitted to is drawn by a seed (`published.fitted_rows`).
 """
 
 import itertools
@@ -21,9 +21,9 @@ from utils.nki.validation.estimates import SECONDS
 from utils.nki.validation.measurements import measurements
 from utils.nki.validation.published import (
     Published,
-    broken,
-    described,
-    fitted,
+    described_ids,
+    failures,
+    fitted_rows,
     kernel_of,
     order_reasons,
     published,
@@ -201,7 +201,7 @@ class Accuracy:
         widths = [max(len(cells[place]) for cells in table) for place in range(len(head))]
         lines = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
         others = [
-            *(f"{name}: not run, {why}" for name, why in broken().items()),
+            *(f"{name}: not run, {why}" for name, why in failures().items()),
             *(f"{it.id}: not counted, {it.other_text}" for it in uncounted),
             _rewrites(),
         ]
@@ -250,7 +250,7 @@ def source_kind(name: str) -> str:
     """
     if name in published():
         return "published"
-    return "described" if name in described() else "rewrite"
+    return "described" if name in described_ids() else "rewrite"
 
 
 def _rewrites() -> str:
@@ -275,7 +275,7 @@ def estimate(it: Published, folder: Path) -> Row:
     except NkiValidationError:
         as_written = None
     after = profile_of(program, schedule=it.schedule, as_compiled=RULES)
-    return Row(it, it.id not in fitted(), text, as_written, _figures(it, after))
+    return Row(it, it.id not in fitted_rows(), text, as_written, _figures(it, after))
 
 
 def _figures(it: Published, result: Profile) -> Figures:
@@ -301,7 +301,7 @@ def compare(
 # ---- kept estimates ------------------------------------------------------------------------------
 
 
-def kept(row: Row) -> dict[str, Any]:
+def to_record(row: Row) -> dict[str, Any]:
     """What nki_validation.json keeps of a row: the text that ran, and both estimates."""
     repository = row.measured.repository
     return {
@@ -324,11 +324,11 @@ def recorded(rows: Sequence[Published] | None = None) -> Accuracy:
     for it in chosen:
         entry = texts[it.id]
         both = [Figures(**entry[way]) if entry[way] else None for way in WAYS]
-        made.append(Row(it, it.id not in fitted(), entry["text"], *both))
+        made.append(Row(it, it.id not in fitted_rows(), entry["text"], *both))
     return Accuracy(tuple(made))
 
 
 def record(accuracy: Accuracy) -> None:
     """Keep these rows; others stay as they are, in the order of the facts."""
-    made = recorded_texts() | {row.measured.id: kept(row) for row in accuracy.rows}
+    made = recorded_texts() | {row.measured.id: to_record(row) for row in accuracy.rows}
     record_texts({name: made[name] for name in published() if name in made})

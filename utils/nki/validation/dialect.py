@@ -658,7 +658,7 @@ def _constant(value: np.ndarray) -> Tile:
     return Tile(_new(value.shape, value.dtype, nl.shared_hbm))
 
 
-def adapted(function: Callable[..., Any]) -> Any:
+def adapt(function: Callable[..., Any]) -> Any:
     """A kernel of today that runs one of an older dialect."""
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
@@ -672,4 +672,4 @@ def adapted(function: Callable[..., Any]) -> Any:
     return nki.jit(kernel)
 
 
-__all__ = ["adapted", "namespace"]
+__all__ = ["adapt", "namespace"]

@@ -10,7 +10,7 @@ from typing import Any
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.dtypes import dtype_of
 from utils.nki.simulator.profile import profile
-from utils.nki.validation.measurements import Measurement, chosen
+from utils.nki.validation.measurements import Measurement, select
 from utils.nki.validation.report import Estimate
 
 SECONDS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -88,7 +88,7 @@ def _repeat(it: Measurement) -> float:
 
 
 def _rate(it: Measurement) -> float:
-    best = max(_bytes_per_second(item) for item in chosen(it.ladder))
+    best = max(_bytes_per_second(item) for item in select(it.ladder))
     return 100 * _bytes_per_second(it) / best
 
 

@@ -78,7 +78,7 @@ def measurements() -> dict[str, Measurement]:
     return results
 
 
-def chosen(row: str | None = None, target: str | None = None) -> list[Measurement]:
+def select(row: str | None = None, target: str | None = None) -> list[Measurement]:
     """Measurements by id, row number, ladder or kernel, and by chip. LookupError: there is none."""
     results = [
         measurement

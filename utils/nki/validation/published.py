@@ -105,12 +105,12 @@ def repositories() -> dict[str, Repository]:
     return {name: Repository(**entry) for name, entry in _content()["repositories"].items()}
 
 
-def described() -> frozenset[str]:
+def described_ids() -> frozenset[str]:
     """Measurements of kernels that are stated exactly without being printed."""
     return frozenset(_content()["described"])
 
 
-def broken() -> dict[str, str]:
+def failures() -> dict[str, str]:
     """Measured texts that do not run as they are printed: why, by id."""
     return dict(_content()["broken"])
 
@@ -134,7 +134,7 @@ def published() -> dict[str, Published]:
     return results
 
 
-def fitted() -> frozenset[str]:
+def fitted_rows() -> frozenset[str]:
     """The rows that constants and rules may be fitted to; all others are held out.
 
     Those that suggested a rule, and as many texts, drawn with the file's seed, as make a half; and
@@ -219,7 +219,7 @@ def kernel_of(it: Published, folder: Path) -> tuple[Callable[..., Any], str]:
         with _importable(modules):  # some import inside of the kernel
             return adapted.function(*args, **kwargs)
 
-    adapted = dialect.adapted(function)
+    adapted = dialect.adapt(function)
     kernel.__name__ = it.function
     return kernel, "as published, in an older dialect"
 

@@ -236,7 +236,7 @@ def record(report: Report) -> None:
 
 
 def recorded_texts() -> dict[str, dict[str, Any]]:
-    """The recorded estimates of published texts by id (`accuracy.kept`)."""
+    """The recorded estimates of published texts by id (`accuracy.to_record`)."""
     return _read().get(TEXTS, {})
 
 

@@ -12,5 +12,5 @@ model and loads others. `overnight` gives the cost model's overnight scenario it
 """
 
 from utils.serving.batch.job import Job, Report, run
-from utils.serving.batch.pools import Inline, Made, Processes, connected
+from utils.serving.batch.pools import Inline, Made, Processes, connect
 from utils.serving.batch.table import Item, Table

@@ -1,6 +1,6 @@
 """Models of a batch run: a function of a bucket and texts, made once in each process.
 
-`made("letters", ...)` is the course's small Llama, which scores texts. `made("FILE.py:NAME", ...)`
+`load("letters", ...)` is the course's small Llama, which scores texts. `load("FILE.py:NAME", ...)`
 calls NAME(batch, buckets) of a file; what it returns is called with a bucket and at most `batch`
 texts, each of at most as many characters, and returns a JSON value for each. If it has `ahead` and
 `later`, they count graphs compiled when it was made and since.
@@ -17,7 +17,7 @@ Model = Callable[[int, Sequence[str]], Sequence[Any]]
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def made(name: str, batch: int, buckets: Sequence[int]) -> Model:
+def load(name: str, batch: int, buckets: Sequence[int]) -> Model:
     """The model, with every bucket compiled. Raises ValueError for a name that leads nowhere."""
     if name == "letters":
         return _letters(batch, buckets)
@@ -41,7 +41,7 @@ def _letters(batch: int, buckets: Sequence[int]) -> Model:
     from utils.xla.meter import Meter
 
     device = torch_xla.device()  # before any backward pass: see letters
-    network, vocabulary = letters.kept(ROOT / ".tools" / "serve")
+    network, vocabulary = letters.load(ROOT / ".tools" / "serve")
     if max(buckets) > network.context:
         raise ValueError(f"letters reads {network.context} characters, a bucket has {max(buckets)}")
     network = network.to(device).requires_grad_(False)
@@ -78,7 +78,7 @@ def _letters(batch: int, buckets: Sequence[int]) -> Model:
     return Letters()
 
 
-def answered(model: Model, batch: int, bucket: int, texts: Sequence[str]) -> list[dict[str, Any]]:
+def answer(model: Model, batch: int, bucket: int, texts: Sequence[str]) -> list[dict[str, Any]]:
     """For each text {"result": value}, or {"reason": why there is none}. Where a batch raises, its
     texts are computed one by one.
     """
@@ -95,5 +95,5 @@ def answered(model: Model, batch: int, bucket: int, texts: Sequence[str]) -> lis
             if len(group) == 1:
                 entries.append({"reason": f"{type(error).__name__}: {error}"})
             else:
-                entries += [answered(model, batch, bucket, [text])[0] for text in group]
+                entries += [answer(model, batch, bucket, [text])[0] for text in group]
     return entries

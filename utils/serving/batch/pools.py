@@ -45,7 +45,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Answer:
-    """entries: of each text, as `models.answered` gives them. ahead, later: graphs that the process
+    """entries: of each text, as `models.answer` gives them. ahead, later: graphs that the process
     named `who` compiled beforehand, and since.
     """
 
@@ -66,10 +66,10 @@ class Pool(Protocol):
 
 
 def _handle(made: Made) -> Callable[[tuple[int, Sequence[str]]], Answer]:
-    model = models.made(made.model, made.batch, made.buckets)
+    model = models.load(made.model, made.batch, made.buckets)
 
     def handle(request: tuple[int, Sequence[str]]) -> Answer:
-        entries = models.answered(model, made.batch, *request)
+        entries = models.answer(model, made.batch, *request)
         counts = (getattr(model, "ahead", 0), getattr(model, "later", 0))
         return Answer(tuple(entries), str(getpid()), *counts)
 
@@ -215,7 +215,7 @@ class Cluster:
     def _ended(self, packed: bytes, outer: "Future[Answer]", number: int, inner: Any) -> None:
         from distributed import KilledWorker
 
-        answer, error = fetched(inner)
+        answer, error = fetch(inner)
         if error is None:
             outer.set_result(answer)
             return
@@ -229,7 +229,7 @@ class Cluster:
             outer.set_exception(RuntimeError(f"the scheduler is gone ({error})"))
 
 
-def fetched(inner: Any) -> tuple[Any, Any]:
+def fetch(inner: Any) -> tuple[Any, Any]:
     """What a task on Dask returned, unpickled, and None; or None and what went wrong: an exception
     or a status.
     """
@@ -265,7 +265,7 @@ def client_of(address: str, name: str, answer_s: float = 10) -> Iterator[Any]:
 
 
 @contextmanager
-def connected(made: Made, address: str) -> Iterator[Cluster]:
+def connect(made: Made, address: str) -> Iterator[Cluster]:
     """The cluster of a scheduler; its workers need the course, and one thread each.
 
     Raises ValueError if Dask is missing here, or no scheduler answers at `address`.

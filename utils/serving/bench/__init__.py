@@ -38,7 +38,7 @@ from utils.serving.bench.timing import (
     measure,
     open_loop,
     throughput,
-    timed,
+    time_call,
     tokens,
 )
 from utils.serving.bench.workers import Recovery, recovery, side_by_side

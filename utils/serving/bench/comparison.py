@@ -113,7 +113,7 @@ def compare(before: Record, after: Record, p: float = 50.0) -> Comparison:
     from scipy import stats
 
     check_alike(before, after.what, after.settings, after.environment)
-    unit, units = divided(before.rounds, after.rounds, p)
+    unit, units = samples_of(before.rounds, after.rounds, p)
     notes = () if unit == ROUND else _doubts(units, (before.rounds, after.rounds))
     if not min(map(len, units)):
         raise Unlike(
@@ -141,7 +141,7 @@ def compare(before: Record, after: Record, p: float = 50.0) -> Comparison:
     )
 
 
-def divided(
+def samples_of(
     before: Rounds, after: Rounds, p: float = 50.0
 ) -> tuple[str, tuple[np.ndarray, np.ndarray]]:
     """The numbers that are tested, in seconds, and what one of them is the p-th percentile of."""

@@ -78,11 +78,11 @@ def measure(
             " compiles and must not be among the samples"
         )
     device.wait()  # what was pending before is no part of the first call
-    times = [timed(step, device, clock) for _ in range(warmup + repeats)]
+    times = [time_call(step, device, clock) for _ in range(warmup + repeats)]
     return Samples(tuple(times[:warmup]), tuple(times[warmup:]))
 
 
-def timed(step: Callable[[], Any], device: Waited, clock: Clock = CLOCK) -> float:
+def time_call(step: Callable[[], Any], device: Waited, clock: Clock = CLOCK) -> float:
     """Seconds of one call, until the device has done all of it."""
     begin = clock()
     kept = step()
@@ -143,7 +143,7 @@ def open_loop(
     for moment in due_s:
         if (early := begin + moment - clock()) > 0:
             sleep(early)
-        sent.append(timed(step, device, clock))
+        sent.append(time_call(step, device, clock))
         latencies.append(clock() - begin - moment)
     rate = len(due_s) / due_s[-1] if due_s[-1] else float("inf")
     return Arrivals(plan, float(rate), tuple(map(float, latencies)), tuple(sent))
@@ -212,8 +212,8 @@ def tokens(
     device.wait()
     firsts, gaps = [], []
     for _ in range(warmup + texts):
-        firsts.append(timed(begin, device, clock))
-        gaps.append(tuple(timed(step, device, clock) for _ in range(count - 1)))
+        firsts.append(time_call(begin, device, clock))
+        gaps.append(tuple(time_call(step, device, clock) for _ in range(count - 1)))
     return Tokens(tuple(firsts[warmup:]), tuple(gaps[warmup:]))
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import cloudpickle
 
-from utils.serving.bench.timing import CLOCK, Clock, Rate, timed
+from utils.serving.bench.timing import CLOCK, Clock, Rate, time_call
 from utils.xla import devices, fresh
 
 Handle = Callable[[Any], Any]
@@ -189,7 +189,7 @@ def _caller(make: Callable[[Any], Callable[[], Any]]) -> Callable[[Any], Handle]
 
         def call(times: int) -> tuple[float, float, list[float]]:
             begin = CLOCK()
-            seconds = [timed(step, device) for _ in range(times)]
+            seconds = [time_call(step, device) for _ in range(times)]
             return begin, CLOCK(), seconds
 
         return call

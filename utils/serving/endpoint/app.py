@@ -142,7 +142,7 @@ class Answers(Handler):
             raise _too_large()
         served = self.driver.served
         try:
-            asked = protocol.decoded(bytes(self.body), self.kind)
+            asked = protocol.decode(bytes(self.body), self.kind)
             if asked.model != served.name:
                 raise _unknown(asked.model, served.name)
             # In another thread: a long text takes a while, and others are answered meanwhile.

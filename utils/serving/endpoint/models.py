@@ -16,7 +16,7 @@ from utils.xla.meter import Meter
 BUCKETS = (8, 32, 128)
 
 
-def made(folder: Path | None, cache: Path, slots: int = 4, context: int = 0) -> Served:
+def load(folder: Path | None, cache: Path, slots: int = 4, context: int = 0) -> Served:
     """A model on XLA's device, all its graphs compiled.
 
     folder: of a checkpoint shaped as Llama, None for the small model. cache: where that one is
@@ -27,7 +27,7 @@ def made(folder: Path | None, cache: Path, slots: int = 4, context: int = 0) -> 
     device = torch_xla.device()  # before any backward pass: see letters
     texts: Texts
     if folder is None:
-        model, vocabulary = letters.kept(cache)
+        model, vocabulary = letters.load(cache)
         name, texts = "letters", Letters(vocabulary)
     else:
         folder = folder.resolve()

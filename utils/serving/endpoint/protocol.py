@@ -96,7 +96,7 @@ class Chat(Asked):
 Kind = TypeVar("Kind", bound=Asked)
 
 
-def decoded(body: bytes, kind: type[Kind]) -> Kind:
+def decode(body: bytes, kind: type[Kind]) -> Kind:
     """The request in a body. Raises ValueError, with what was found and where."""
     try:
         return msgspec.json.decode(body, type=kind)

@@ -1,7 +1,7 @@
 """A small engine that serves a language model: continuous batching on graphs of fixed shape.
 
     from utils.serving.engine import Engine, Request, Settings, letters, runner
-    model, vocabulary = letters.trained()
+    model, vocabulary = letters.train()
     engine = Engine(runner.Runner(model, Settings(context=128), "cpu"))
     for token in engine.stream(Request(vocabulary.encode("the old "), max_tokens=40)):
         print(vocabulary.decode([token]), end="")

@@ -22,7 +22,7 @@ CONTEXT = 128
 _CORPUS = 40_000
 
 
-def trained(steps: int = 200, seed: int = 0) -> tuple[Llama, Vocabulary]:
+def train(steps: int = 200, seed: int = 0) -> tuple[Llama, Vocabulary]:
     """A model of 2 layers on the CPU, and its characters. The same steps and seed give the same
     model on the same machine; torch's own random state and threads stay as they were.
     """
@@ -52,14 +52,14 @@ def trained(steps: int = 200, seed: int = 0) -> tuple[Llama, Vocabulary]:
     return model.eval(), vocabulary
 
 
-def kept(folder: Path) -> tuple[Llama, Vocabulary]:
+def load(folder: Path) -> tuple[Llama, Vocabulary]:
     """The same model from a file in this folder, where the first call trains it and keeps it."""
     from safetensors.torch import load_file, save_file  # late: training needs no file
 
     made_by = hashlib.sha256(Path(__file__).read_bytes() + torch.__version__.encode()).hexdigest()
     file = folder / f"letters-{made_by[:12]}.safetensors"
     if not file.exists():
-        model, vocabulary = trained()
+        model, vocabulary = train()
         folder.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(f".{os.getpid()}")
         save_file(model.state_dict(), part)

@@ -7,7 +7,7 @@ from utils.cost.tco.comparison import Warned
 from utils.cost.tco.cost import LINES
 from utils.cost.tco.uncertainty import Comparison
 from utils.show.dashboard.parts import part
-from utils.show.report.spreadsheet import Row, cost_row, input_row, written
+from utils.show.report.spreadsheet import Row, cost_row, csv_text, input_row
 from utils.show.report.wording import PER, plural
 
 
@@ -30,7 +30,7 @@ def table(compared: Comparison, warnings: Sequence[Warned]) -> bytes:
     rows.append(_result(compared.a, "saving", compared.saving, "share", *compared.interval()))
     rows.append(_result(compared.a, "probability cheaper", compared.probability, "share"))
     rows += [("warning", "", warning.kind, *[""] * 7, warning.text) for warning in warnings]
-    return written(rows).encode("utf-8-sig")
+    return csv_text(rows).encode("utf-8-sig")
 
 
 def _result(

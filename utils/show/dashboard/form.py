@@ -14,15 +14,15 @@ from utils.cost.tco.scenario import (
     field_name,
     from_query,
     offers,
+    original,
     scenario,
     scenarios,
     to_query,
-    unchanged,
 )
 from utils.cost.tco.uncertainty import SHAPES
 from utils.show.dashboard.parts import part
-from utils.show.report.estimates import given
-from utils.show.report.wording import PURCHASES, large, plural, shortened
+from utils.show.report.estimates import describe
+from utils.show.report.wording import PURCHASES, large, plural, shorten
 from utils.show.report.wording import label as option_label
 
 TITLES: Mapping[str, str] = {"people": "Engineering and operations"}
@@ -65,13 +65,13 @@ def detail(shown: Scenario, path: str) -> str:
     if item.low < item.high:
         parts.append(f"range {large(item.low, 4)} to {large(item.high, 4)}")
     parts.append("allowed " + field.allowed.rpartition(" (")[0])
-    changed = item.value != unchanged(shown).inputs[path].value
-    known = given(shown, path, item)
+    changed = item.value != original(shown).inputs[path].value
+    known = describe(shown, path, item)
     text, note = " \N{MIDDLE DOT} ".join(parts), item.source or item.note
     return part("detail", text, changed, item.status, known.page, known.address, note, item.date)
 
 
-def typed(shown: Scenario, path: str, text: str) -> float:
+def parse(shown: Scenario, path: str, text: str) -> float:
     """What a visitor typed, as a number in the input's unit.
 
     Separators are allowed, and another unit of the same kind: "1,000", "35 %", "2 days". Raises
@@ -107,7 +107,7 @@ def _sane(shown: Scenario, path: str, value: float) -> float:
 
 def changes_of(shown: Scenario) -> dict[str, float]:
     """The values that differ from the worked scenario of the same name and instances."""
-    base = unchanged(shown).inputs
+    base = original(shown).inputs
     return {p: item.value for p, item in shown.inputs.items() if item.value != base[p].value}
 
 
@@ -126,7 +126,7 @@ def machines(shown: Scenario, option: str) -> list[tuple[str, tuple[str, str]]]:
     return results if own in pairs else [(f"{own[0]}, {own[1]}", own), *results]
 
 
-def opened(query: str) -> tuple[Scenario, str, str]:
+def open_link(query: str) -> tuple[Scenario, str, str]:
     """The scenario that a link holds, how draws are made, and what is wrong with the link, if
     anything.
 
@@ -135,11 +135,11 @@ def opened(query: str) -> tuple[Scenario, str, str]:
     try:
         for name, many in Counter(name for name, _ in parse_qsl(query.lstrip("?"))).items():
             if many > 1:
-                raise InputError(shortened(name, 40), f"given {many} times", "once")
+                raise InputError(shorten(name, 40), f"given {many} times", "once")
         pairs = parse_qsl(query.lstrip("?"), keep_blank_values=True)
         shape = dict(pairs).get("draws", SHAPES[0])
         if shape not in SHAPES:
-            raise InputError("draws", repr(shortened(shape, 40)), "one of " + ", ".join(SHAPES))
+            raise InputError("draws", repr(shorten(shape, 40)), "one of " + ", ".join(SHAPES))
         shown = from_query(urlencode([pair for pair in pairs if pair[0] != "draws"]))
         for path, value in changes_of(shown).items():
             _sane(shown, path, value)
@@ -147,12 +147,12 @@ def opened(query: str) -> tuple[Scenario, str, str]:
     except InputError as error:
         result = re.search(r"(?:^|[?&])scenario=([\w-]+)", query)
         name = result[1] if result and result[1] in scenarios() else next(iter(scenarios()))
-        return scenario(name), SHAPES[0], refused(error)
+        return scenario(name), SHAPES[0], refusal(error)
 
 
-def refused(error: InputError) -> str:
+def refusal(error: InputError) -> str:
     """What is wrong with a link."""
-    return f"The link cannot be used as it is: {shortened(str(error), LONGEST_FAULT)}."
+    return f"The link cannot be used as it is: {shorten(str(error), LONGEST_FAULT)}."
 
 
 def link(shown: Scenario, shape: str = SHAPES[0]) -> str:

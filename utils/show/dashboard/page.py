@@ -7,9 +7,9 @@ saved, groups that close, descriptions bound to their boxes.
 import html
 from typing import Any
 
-from utils.cost.tco.comparison import warned
+from utils.cost.tco.comparison import warnings
 from utils.cost.tco.fields import InputError
-from utils.cost.tco.scenario import Scenario, scenarios, unchanged
+from utils.cost.tco.scenario import Scenario, original, scenarios
 from utils.cost.tco.uncertainty import compare, tornado
 from utils.show.dashboard import export, form, results
 from utils.show.dashboard.parts import part
@@ -34,7 +34,7 @@ class Page:
         import ipywidgets  # late: slow to load
 
         self._widgets = ipywidgets
-        shown, self.shape, fault = form.opened(query)
+        shown, self.shape, fault = form.open_link(query)
         self.boxes: dict[str, Any] = {}
         self.details: dict[str, Any] = {}
         self.machines: dict[str, Any] = {}
@@ -89,7 +89,7 @@ class Page:
             self._open(shown)
         except InputError as error:
             # At its best guesses it could be computed, but not everywhere in its ranges.
-            fault = form.refused(error)
+            fault = form.refusal(error)
             self._open(scenarios()[shown.name])
         self.notice.value = part("alert", fault) if fault else ""
         self.choice.observe(lambda change: self._choose(change["new"]), "value")
@@ -102,8 +102,8 @@ class Page:
     def enter(self, path: str, text: str) -> str:
         """Take what was typed for an input; returns what is wrong with it, and then keeps all."""
         try:
-            changes = form.changes_of(self.shown) | {path: form.typed(self.shown, path, text)}
-            self._show(unchanged(self.shown).with_values(changes))
+            changes = form.changes_of(self.shown) | {path: form.parse(self.shown, path, text)}
+            self._show(original(self.shown).with_values(changes))
         except InputError as error:
             self._fill(path, str(error))
             return str(error)
@@ -158,7 +158,7 @@ class Page:
             for path, value in form.changes_of(self.shown).items()
             if path not in (f"{option}.price", f"{option}.peak", f"{option}.billing_step")
         }
-        self._open(unchanged(self.shown).with_instance(option, *offer).with_values(kept))
+        self._open(original(self.shown).with_instance(option, *offer).with_values(kept))
 
     def _draw_from(self, shape: str) -> None:
         self.shape = shape
@@ -203,11 +203,11 @@ class Page:
         """Compute, then show; if it cannot be computed, nothing changes. Raises InputError."""
         compared = compare(shown, shape=self.shape)
         swings = tornado(shown)
-        result = warned(shown, compared.a, compared.b)
+        result = warnings(shown, compared.a, compared.b)
         self.shown, self.compared, self.warned = shown, compared, result
         self.headline.value = results.headline(compared)
         self.link.value = part("link", form.link(shown, self.shape))
-        self.published.value = results.published(compared)
+        self.published.value = results.mfu_table(compared)
         self.buying.value = results.buying(compared)
         self.to_find_out.value = results.to_find_out(compared)
         self.warnings.value = results.warnings(result, compared)

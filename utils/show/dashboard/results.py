@@ -23,11 +23,11 @@ from utils.show.report.wording import (
     label,
     large,
     money,
-    named,
+    name_of,
     percent,
     plural,
     quantity,
-    rounded,
+    spell,
 )
 
 CURVE_POINTS = 80
@@ -51,7 +51,7 @@ def headline(compared: Comparison) -> str:
     for option in (compared.a, compared.b):
         cost, context = compared.best[option], scenario.options[option].context
         inputs = scenario.inputs_of(option)
-        days = [f"one run takes {rounded(float(cost.hours) / 24)} days"]
+        days = [f"one run takes {spell(float(cost.hours) / 24)} days"]
         mfu = inputs.get("mfu", inputs["price"])
         low, high = compared.interval(option)
         between = f"{money(low, scenario.currency)} to {large(high)}"
@@ -106,9 +106,9 @@ def warnings(result: Sequence[Warned], compared: Comparison) -> str:
     return part("sentences", "Before you rely on it", text)
 
 
-def published(compared: Comparison) -> str:
+def mfu_table(compared: Comparison) -> str:
     """Every published MFU that fits, and what it makes of the verdict."""
-    table = estimates.published(compared)
+    table = estimates.mfu_table(compared)
     if table is None:
         return part("sentences", PUBLISHED, ("No input of this scenario is a share of the peak.",))
     words = []
@@ -176,8 +176,8 @@ def break_even_picture(compared: Comparison, path: str) -> tuple[Picture, Pictur
     else:
         ends = f"{worth(result.low)} to {worth(result.high)}"
         words = f"{cheaper[0]} is cheaper at every value from {ends}"
-    caption = f"{named(path)}. {words[0].upper()}{words[1:]}. Now it is {worth(now)}."
-    x_label = f"{named(path)}{_per_cent(path) or ', ' + scenario.inputs[path].unit}"
+    caption = f"{name_of(path)}. {words[0].upper()}{words[1:]}. Now it is {worth(now)}."
+    x_label = f"{name_of(path)}{_per_cent(path) or ', ' + scenario.inputs[path].unit}"
     per = f"{scenario.currency} a {PER[scenario.kind]}"
     size = _size(path)
     crossings = [value * size for value in result.values]
@@ -205,4 +205,4 @@ def choices(scenario: Scenario, swings: Sequence[Swing]) -> list[tuple[str, str]
     """
     moving = [swing.path for swing in swings if swing.width > 0]
     others = [path for path in scenario.inputs if path not in moving]
-    return [(named(path), path) for path in (*moving, *others)]
+    return [(name_of(path), path) for path in (*moving, *others)]

@@ -84,7 +84,7 @@ def settings(port: int, elsewhere: bool = False) -> dict[str, Any]:
     }
 
 
-def taken(port: int) -> bool:
+def in_use(port: int) -> bool:
     """Does somebody listen on that port of this machine?"""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
@@ -92,7 +92,7 @@ def taken(port: int) -> bool:
 
 def free_port(first: int = PORT) -> int:
     """The first port, from `first` on, that nobody listens on; `first` if there is none."""
-    return next((port for port in range(first, first + 100) if not taken(port)), first)
+    return next((port for port in range(first, first + 100) if not in_use(port)), first)
 
 
 def serve(arguments: Sequence[str]) -> int:
@@ -125,7 +125,7 @@ def _serve(arguments: Sequence[str]) -> int:
     if not 0 < app.port < 65536:
         print(f"course.py: no port {app.port}: give one from 1 to 65535", file=sys.stderr)
         return 1
-    if taken(app.port):
+    if in_use(app.port):
         message = f"course.py: port {app.port} is in use: give another one, such as --port"
         print(message, free_port(app.port + 1), file=sys.stderr)
         return 1

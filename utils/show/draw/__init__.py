@@ -10,7 +10,7 @@ from utils.show.draw.costs import break_even, break_even_surface, distribution, 
 from utils.show.draw.hardware import Rung, core, memory_ladder, topologies
 from utils.show.draw.kernels import hbm_loads, kernel_roofline, kernel_timeline, occupancy
 from utils.show.draw.meshes import traffic
-from utils.show.draw.numbers import number_line, ranges, stalled, training
+from utils.show.draw.numbers import number_line, ranges, stalls, training
 from utils.show.draw.picture import Picture
 from utils.show.draw.plans import plans, scaling_curves
 from utils.show.draw.rooflines import roofline

@@ -5,7 +5,7 @@ several weeks.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from utils.show.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, HATCHES, Picture, finish, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.patches import Rectangle
@@ -41,7 +41,7 @@ def thin_matrices(width_in: int, width_out: int, rank: int, caption: str) -> Pic
     )
     axes.set_aspect("equal")
     axes.axis("off")
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def _box(x: float, y: float, across: float, up: float, color: str, hatch: str) -> "Rectangle":
@@ -87,7 +87,7 @@ def memory(
     axes.set_xlim(0, 1.08 * max([longest, *shown.values()]))
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.legend(frameon=False, fontsize=7, ncols=4, loc="lower center", bbox_to_anchor=(0.45, 1))
-    return finished(figure, caption)
+    return finish(figure, caption)
 
 
 def graph_keys(rows: Mapping[str, Sequence[str]], caption: str) -> Picture:
@@ -114,4 +114,4 @@ def graph_keys(rows: Mapping[str, Sequence[str]], caption: str) -> Picture:
     axes.set(xlim=(-0.05, widest), xticks=[])
     axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
     axes.tick_params(length=0)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finish, new_figure
 
 if TYPE_CHECKING:
     import networkx
@@ -39,7 +39,7 @@ def bars(
     axes.spines[["top", "right"]].set_visible(False)
     if len(groups) > 1:
         axes.legend(frameon=False)
-    return finished(figure, caption)
+    return finish(figure, caption)
 
 
 def lines(
@@ -70,7 +70,7 @@ def lines(
             # Curves on a logarithmic axis leave no corner free.
             above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1), "ncols": 4} if log else {}
             axes.legend(frameon=False, **above)
-    return finished(figure, caption)
+    return finish(figure, caption)
 
 
 def graph(recorded: "networkx.DiGraph", caption: str) -> Picture:
@@ -127,7 +127,7 @@ def graph(recorded: "networkx.DiGraph", caption: str) -> Picture:
             fontsize=9,
             bbox=box | {"edgecolor": COLORS[0]},
         )
-    return finished(figure, caption)
+    return finish(figure, caption)
 
 
 def timeline(lanes: Mapping[str, Sequence[int]], xlabel: str, caption: str) -> Picture:
@@ -157,4 +157,4 @@ def timeline(lanes: Mapping[str, Sequence[int]], xlabel: str, caption: str) -> P
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.grid(axis="y", color="0.9")
     axes.set_axisbelow(True)
-    return finished(figure, caption)
+    return finish(figure, caption)

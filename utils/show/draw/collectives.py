@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from utils.chip.collectives import Fabric, Tier, crossover_bytes, lines, seconds
-from utils.show.draw.picture import COLORS, MARKERS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, MARKERS, Picture, finish, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +68,7 @@ def collective_times(
     _plain(axes)
     axes.legend(title="latency gives way to bandwidth at", fontsize=8, title_fontsize=8,
                 frameon=False, loc="upper left")  # fmt: skip
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def modelled_measured(
@@ -96,7 +96,7 @@ def modelled_measured(
     axes.set(xlabel="measured [s]", ylabel="modelled [s]")
     _plain(axes)
     axes.legend(fontsize=8, frameon=False, loc="upper left")
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def _plain(axes: "Axes") -> None:

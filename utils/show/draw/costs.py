@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finish, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +73,7 @@ def waterfall(
     panels[0].set_yticks(range(len(names) + 1), [*names, "total"], fontsize=9)
     panels[0].invert_yaxis()
     figure.supxlabel(xlabel, fontsize=9)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def shown_lines(
@@ -143,7 +143,7 @@ def tornado(
     axes.legend(handles=patches, frameon=False, fontsize=8, loc="lower center",
                 bbox_to_anchor=(0.5, 1), ncols=2)  # fmt: skip
     axes.spines[["top", "right"]].set_visible(False)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def _label_ends(axes: "Axes", row: int, swing: "Swing", saving: float) -> None:
@@ -203,7 +203,7 @@ def break_even(
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1),
                 ncols=2 if narrow else 5)  # fmt: skip
     axes.spines[["top", "right"]].set_visible(False)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def break_even_surface(
@@ -264,7 +264,7 @@ def break_even_surface(
     ]
     axes.legend(handles=handles, frameon=False, fontsize=8, loc="lower center",
                 bbox_to_anchor=(0.5, 1), ncols=3)  # fmt: skip
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def distribution(
@@ -301,7 +301,7 @@ def distribution(
         axes.spines[["top", "right", "left"]].set_visible(False)
     panels[-1].xaxis.set_major_formatter(lambda value, _: short(value))
     figure.supxlabel(f"{xlabel}; marks at 5, 50 and 95 % of the draws", fontsize=9)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def _wide(values: Sequence[float]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from utils.show.draw.picture import COLORS, MARKERS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, MARKERS, Picture, finish, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +67,7 @@ def core(words: Mapping[str, str], caption: str) -> Picture:
     # The Sync Engine starts DMA transfers: its line runs below SBUF.
     axes.plot([5.95, 5.55, 5.55, 2.5, 2.5], [0.8, 0.8, 0.15, 0.15, 1.4], ":", color=EDGE["move"])
     _arrow(axes, (2.5, 1.4), (2.5, 1.7), one)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def _arrow(axes: "Axes", start: tuple[float, float], end: tuple[float, float], style: str) -> None:
@@ -129,7 +129,7 @@ def memory_ladder(levels: Mapping[str, Mapping[str, Rung]], caption: str) -> Pic
     signs = [axes.scatter([], [], s=36, color=COLORS[i], marker=MARKERS[i])
              for i in range(len(machines))]  # fmt: skip
     figure.legend(signs, machines, loc="outside upper center", ncols=6, frameon=False)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def topologies(shapes: Mapping[str, tuple[int, ...] | int], caption: str) -> Picture:
@@ -162,7 +162,7 @@ def topologies(shapes: Mapping[str, tuple[int, ...] | int], caption: str) -> Pic
             _round(axes, sizes[0], switched=isinstance(shape, int))
         else:
             _torus(axes, sizes)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def _round(axes: "Axes", chips: int, switched: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from utils.show.draw.picture import COLORS, MARKERS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, MARKERS, Picture, finish, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +73,7 @@ def kernel_timeline(
     rows[-1].xaxis.set_major_locator(MaxNLocator(8))
     target = next(iter(profiles.values())).target
     rows[-1].set_xlabel(f"estimated time on one core of {target} ({unit})", fontsize=8)
-    return finished(figure, caption or _timeline_words(profiles), diagram=True)
+    return finish(figure, caption or _timeline_words(profiles), diagram=True)
 
 
 def _lanes(profile: "Profile") -> list[str]:
@@ -164,7 +164,7 @@ def occupancy(profile: "Profile", caption: str = "") -> Picture:
             f"{limit / scale:g} {unit}"
         )
     alternative = "Memory over time: " + "; ".join(words) + "."
-    return finished(figure, caption or alternative, diagram=True)
+    return finish(figure, caption or alternative, diagram=True)
 
 
 def hbm_loads(
@@ -180,14 +180,14 @@ def hbm_loads(
     from matplotlib.colors import LogNorm
 
     # late: the simulator is slow to load, and only this figure needs it
-    from utils.nki.simulator.traffic import moved
+    from utils.nki.simulator.traffic import moves
 
     several = len(profiles) > 1
     high, wide = (len(names), len(profiles)) if several else (1, len(names))
     figure = new_figure(1.45 * wide + 0.9, 1.75 * high + 0.2)
     panels = figure.subplots(high, wide, squeeze=False)
     loads = {
-        (kernel, name): moved(profile.program, profile.program.inputs[place])
+        (kernel, name): moves(profile.program, profile.program.inputs[place])
         for place, name in enumerate(names)
         for kernel, profile in profiles.items()
     }
@@ -221,7 +221,7 @@ def hbm_loads(
         for name in names
     )
     alternative = f"How often each part of an argument is loaded. {text}."
-    return finished(figure, caption or alternative, diagram=True)
+    return finish(figure, caption or alternative, diagram=True)
 
 
 def _often(times: float) -> str:
@@ -286,4 +286,4 @@ def kernel_roofline(
         f"{name} {share:.0%} of {min(1.0, x / ridge):.0%}" for name, (x, share) in places.items()
     )
     alternative = f"Estimated rates, and what the roof allows, in shares of the peak: {text}."
-    return finished(figure, caption or alternative, diagram=True)
+    return finish(figure, caption or alternative, diagram=True)

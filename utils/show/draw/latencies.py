@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from utils.show.draw.picture import COLORS, MARKERS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, MARKERS, Picture, finish, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ def percentiles(
     axes.grid(color="0.92")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def _plain(axes: "Axes") -> None:
@@ -54,7 +54,7 @@ def _plain(axes: "Axes") -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def felt(
+def waits(
     tests: Mapping[str, tuple[Sequence[float], Sequence[float]]],
     caption: str,
     stall: tuple[float, float] | None = None,
@@ -77,7 +77,7 @@ def felt(
     if stall:
         rows[0].legend(frameon=False, fontsize=8, loc="upper right")
     rows[-1].set_xlabel("seconds since the start of the test")
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def tradeoff(
@@ -110,7 +110,7 @@ def tradeoff(
     axes.grid(color="0.92")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def intervals(
@@ -144,4 +144,4 @@ def intervals(
     axes.set(xlabel="milliseconds", xlim=(None, right))
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)

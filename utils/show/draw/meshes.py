@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from utils.show.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, HATCHES, Picture, finish, new_figure
 
 Totals = Mapping[str, tuple[int, float]]
 
@@ -48,4 +48,4 @@ def traffic(steps: Mapping[str, tuple[Totals, Totals]], caption: str) -> Picture
     handles += axes.plot([], [], color="black", linewidth=2.5)
     axes.legend(handles, [*kinds, "annotations say"], frameon=False, fontsize=8,
                 ncols=len(kinds) + 1, loc="lower right", bbox_to_anchor=(1, 1))  # fmt: skip
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from utils.show.draw.picture import COLORS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, Picture, finish, new_figure
 
 if TYPE_CHECKING:
     from utils.chip.formats import Format
@@ -42,7 +42,7 @@ def ranges(formats: Sequence["Format"], caption: str) -> Picture:
     axes.legend(handles=keys, frameon=False, fontsize=8, loc="center right")
     axes.set_xlabel("magnitude, as a power of two; beside each bar the bits of the mantissa")
     axes.spines[["top", "right", "left"]].set_visible(False)
-    return finished(figure, caption)
+    return finish(figure, caption)
 
 
 def number_line(formats: Sequence["Format"], low: float, high: float, caption: str) -> Picture:
@@ -71,7 +71,7 @@ def number_line(formats: Sequence["Format"], low: float, high: float, caption: s
     axes.set_xlim(low - margin, high + margin)
     axes.set_xlabel("value; in brackets how many there are")
     axes.spines[["top", "right", "left"]].set_visible(False)
-    return finished(figure, caption)
+    return finish(figure, caption)
 
 
 def training(
@@ -106,7 +106,7 @@ def training(
         axes.set_xticks([0, steps // 2, steps])
         axes.spines[["top", "right"]].set_visible(False)
     every[0].set_ylabel(ylabel)
-    return finished(figure, caption)
+    return finish(figure, caption)
 
 
 def _apart(ends: Mapping[str, float], low: float, high: float) -> dict[str, float]:
@@ -119,7 +119,7 @@ def _apart(ends: Mapping[str, float], low: float, high: float) -> dict[str, floa
     return placed
 
 
-def stalled(
+def stalls(
     before: np.ndarray, step: np.ndarray, after: np.ndarray, form: "Format", caption: str
 ) -> Picture:
     """Each weight a point: its magnitude, and the step it was to take; the line is half a spacing
@@ -148,4 +148,4 @@ def stalled(
     axes.set_ylabel("magnitude of the step")
     axes.legend(frameon=False, fontsize=8, loc="upper left", markerscale=2)
     axes.spines[["top", "right"]].set_visible(False)
-    return finished(figure, caption)
+    return finish(figure, caption)

@@ -80,7 +80,7 @@ def new_figure(width: float, height: float) -> "Figure":
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def finished(figure: "Figure", caption: str, diagram: bool = False) -> Picture:
+def finish(figure: "Figure", caption: str, diagram: bool = False) -> Picture:
     """The picture of a figure. diagram: it has few pure colours, which 32 in an octree keep."""
     from PIL import Image  # late: comes with matplotlib
 

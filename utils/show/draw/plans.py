@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from utils.show.draw.costs import short
-from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finish, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +57,7 @@ def plans(named: Mapping[str, "Plan"], caption: str) -> Picture:
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=7, ncols=4, loc="lower center",
                     bbox_to_anchor=(0.5, 1), columnspacing=0.8)  # fmt: skip
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def _bars(
@@ -103,4 +103,4 @@ def scaling_curves(curves: Mapping[str, Sequence["Point"]], caption: str) -> Pic
         axes.set_xlabel("chips")
         axes.spines[["top", "right"]].set_visible(False)
     left.legend(frameon=False, fontsize=8)
-    return finished(figure, caption)
+    return finish(figure, caption)

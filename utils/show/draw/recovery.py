@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, HATCHES, MARKERS, Picture, finish, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -46,7 +46,7 @@ def lives(attempts: Sequence[tuple[int, int]], every: int, steps: int, caption: 
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.legend(handles=keys, frameon=False, fontsize=8, ncols=4, loc="lower center",
                 bbox_to_anchor=(0.5, 1))  # fmt: skip
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def _key(kind: str, name: str) -> "Patch":
@@ -83,7 +83,7 @@ def differences(
     for name, color in (("= equal", "#B3D1E7"), ("≠ differs", COLORS[5])):
         axes.plot([], [], color=color, linewidth=6, label=name)
     axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def chunks(
@@ -117,7 +117,7 @@ def chunks(
     axes.set(xlim=(-0.7, 2.7), ylim=(rows, -0.18 * rows), ylabel="row of the matrix")
     axes.set(xticks=[], yticks=sorted({first for first, _ in (*saved, *wanted)} | {rows}))
     axes.spines[["top", "right", "bottom"]].set_visible(False)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def interval(
@@ -159,4 +159,4 @@ def interval(
         axis.set_minor_formatter(NullFormatter())
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from utils.show.draw.picture import COLORS, MARKERS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, MARKERS, Picture, finish, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,7 @@ def roofline(
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="upper left", fontsize=8, frameon=False)
     _place(axes, sorted(marks), next(iter(roofs.values())))
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def _place(axes: "Axes", marks: list[tuple[float, str, bool]], roof: tuple[float, float]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from utils.show.draw.picture import COLORS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, Picture, finish, new_figure
 
 
 def slots(runs: Mapping[str, Sequence[Sequence[int | None]]], caption: str) -> Picture:
@@ -33,4 +33,4 @@ def slots(runs: Mapping[str, Sequence[Sequence[int | None]]], caption: str) -> P
         axes.set_title(name, fontsize=9, loc="left")
         axes.set_yticks([0, len(filled) - 1], ["slot 0", f"slot {len(filled) - 1}"], fontsize=8)
     panels[-1].set_xlabel("decodes")
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)

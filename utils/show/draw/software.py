@@ -4,8 +4,8 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
-from utils.facts.timeline import looked_at, releases, spans
-from utils.show.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
+from utils.facts.timeline import last_read, releases, spans
+from utils.show.draw.picture import COLORS, HATCHES, Picture, finish, new_figure
 
 _STATES: Mapping[str, Mapping[str, Any]] = {
     "supported": {"facecolor": COLORS[0]},
@@ -22,7 +22,7 @@ def ways(caption: str) -> Picture:
     from matplotlib.patches import Patch
 
     lanes = list(dict.fromkeys(item.lane for item in spans()))
-    begin, end = min(releases().values()) - _MARGIN, looked_at()
+    begin, end = min(releases().values()) - _MARGIN, last_read()
     figure = new_figure(7.4, 0.38 * len(lanes) + 1.2)
     axes = figure.subplots()
     for span in spans():
@@ -46,4 +46,4 @@ def ways(caption: str) -> Picture:
     keys = [Patch(edgecolor="0.25", linewidth=0.6, label=name, **style)
             for name, style in _STATES.items()]  # fmt: skip
     figure.legend(handles=keys, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)

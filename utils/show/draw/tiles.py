@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from utils.facts import figure as fact
 from utils.show.draw.hardware import EDGE, PALE
-from utils.show.draw.picture import COLORS, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, Picture, finish, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +66,7 @@ def memories(chip: str) -> Picture:
     axes.plot([1.9, 1.9, 12.7, 12.7], [0.45, 0.15, 0.15, 0.45], ":", color="0.5")
     axes.text(7.3, 0.15, " no path ", ha="center", va="center", fontsize=8, color="0.3",
               bbox=LABEL)  # fmt: skip
-    return finished(
+    return finish(
         figure,
         f"The memories of one core of {chip.capitalize()}. DMA moves between HBM and SBUF. The"
         " Tensor Engine reads SBUF and writes PSUM; Vector and Scalar read and write both; GpSimd"
@@ -104,7 +104,7 @@ def tile_layout(rows: int, columns: int, itemsize: int, caption: str) -> Picture
               " time", ha="center", va="top", fontsize=8)  # fmt: skip
     _arrow(axes, (0.6, 3.0), (0.6, 0.5), "-|>")
     axes.text(0.9, 1.75, "partition axis:\nside by side\nin space", va="center", fontsize=8)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def matmul_operands(k: int, m: int, n: int, caption: str) -> Picture:
@@ -141,7 +141,7 @@ def matmul_operands(k: int, m: int, n: int, caption: str) -> Picture:
                     (13.65, "stationary.T @ moving")):  # fmt: skip
         axes.text(x, 4.35, text, ha="center", fontsize=8, color="0.3")
     axes.text(0.1, 5.1, "partitions down, free axis to the right", fontsize=8, color="0.3")
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def access_order(patterns: dict[str, Sequence[Sequence[int]]], caption: str) -> Picture:
@@ -175,7 +175,7 @@ def access_order(patterns: dict[str, Sequence[Sequence[int]]], caption: str) -> 
                 axes.text(place + 0.5, -row - 0.5, "\n".join(str(time + 1) for time in times),
                           ha="center", va="center", fontsize=8, linespacing=1.0,
                           bbox=LABEL)  # fmt: skip
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def puzzle_tiles(puzzle: "Puzzle") -> Picture:
@@ -216,7 +216,7 @@ def puzzle_tiles(puzzle: "Puzzle") -> Picture:
         axes.text(left + width / 2, top - height - 0.1, str(grid.shape[1]), fontsize=8,
                   ha="center", va="top")  # fmt: skip
         words.append(f"{grid.name} {grid.shape} in {rows} x {columns}")
-    return finished(figure, f"Tiles of {puzzle.id}, rows down: {'; '.join(words)}.", diagram=True)
+    return finish(figure, f"Tiles of {puzzle.id}, rows down: {'; '.join(words)}.", diagram=True)
 
 
 def _offsets(pattern: Sequence[Sequence[int]]) -> list[int]:

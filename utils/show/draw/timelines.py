@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from utils.show.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, HATCHES, Picture, finish, new_figure
 
 if TYPE_CHECKING:
     from utils.training.loading import Schedule
@@ -55,7 +55,7 @@ def pipelines(schedules: Mapping[str, "Schedule"], caption: str) -> Picture:
         handles=_keys({"load": COLORS[1], "step": COLORS[0]}, wait=True),
         loc="outside upper right", ncols=3, frameon=False, fontsize=8,
     )  # fmt: skip
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def _ahead(plan: "Schedule") -> bool:
@@ -135,7 +135,7 @@ def lanes(
     keys = [Patch(**{"edgecolor": "none", **_STYLE[kind], "label": kind}) for kind in results]
     keys += [Patch(facecolor="0.35", label="between two marks of the loop")] if mark else []
     figure.legend(handles=keys, loc="outside upper center", ncols=6, frameon=False, fontsize=8)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)
 
 
 def overlaps(plans: Mapping[str, "Overlap"], caption: str) -> Picture:
@@ -173,4 +173,4 @@ def overlaps(plans: Mapping[str, "Overlap"], caption: str) -> Picture:
         for name, (color, hatch) in styles.items()
     ]
     figure.legend(handles=keys, loc="outside upper right", ncols=4, frameon=False, fontsize=8)
-    return finished(figure, caption, diagram=True)
+    return finish(figure, caption, diagram=True)

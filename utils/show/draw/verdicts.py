@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from utils.show.draw.picture import COLORS, HATCHES, Picture, finished, new_figure
+from utils.show.draw.picture import COLORS, HATCHES, Picture, finish, new_figure
 
 _LINES = (":", "--", "-.")
 
@@ -72,4 +72,4 @@ def verdicts(
     axes.set_ylabel(ylabel, fontsize=9)
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
     axes.spines[["top", "right"]].set_visible(False)
-    return finished(figure, caption)
+    return finish(figure, caption)

@@ -4,8 +4,8 @@ import datetime
 import re
 from collections.abc import Mapping, Sequence
 
-from utils.cost.decision import Decision, Pilot, judged
-from utils.cost.tco.comparison import Warned, warned
+from utils.cost.decision import Decision, Pilot, adjust
+from utils.cost.tco.comparison import Warned, warnings
 from utils.cost.tco.cost import LINES
 from utils.cost.tco.scenario import Scenario
 from utils.cost.tco.uncertainty import DRAWS, Comparison, compare, tornado
@@ -17,7 +17,7 @@ from utils.show.report.wording import (
     against,
     label,
     money,
-    named,
+    name_of,
     percent,
     sentence,
 )
@@ -63,7 +63,7 @@ def report(
     if decision is not None:
         question = "On which machine should this work run?"
         verdict, headline = decision.verdict, f"{decision.headline}."
-    given = [estimates.given(scenario, *input_) for input_ in scenario.inputs.items()]
+    given = [estimates.describe(scenario, *input_) for input_ in scenario.inputs.items()]
     return Report(
         name=f"report-{slug(scenario.name)}-{today}",
         title=scenario.title,
@@ -81,7 +81,7 @@ def report(
         measure=(*estimates.measure(compared), *decision_parts.missing(decision)),
         warnings=(
             *decision_parts.warnings(decision, compared),
-            *cautions(warned(scenario, *pair, today), *pair),
+            *cautions(warnings(scenario, *pair, today), *pair),
         ),
         decided=decision_parts.sections(decision),
         pilot=decision_parts.pilot_sections(pilot),
@@ -103,7 +103,7 @@ def report(
 
 def verdict_of(compared: Comparison) -> tuple[str, str]:
     """What the costs alone say, with the thresholds of the decision rule."""
-    values = judged()
+    values = adjust()
     clear, leaning = values["clear_probability"], values["leaning_probability"]
     first, second = label(compared.a, article=True), label(compared.b, article=True)
     p = compared.probability
@@ -155,7 +155,7 @@ def cautions(result: Sequence[Warned], a: str, b: str) -> tuple[str, ...]:
     ...     " old"), Warned("date", "gpu is of May")], "gpu", "tpu")
     ('The price of either option is old.', 'The GPU is of May.')
     """
-    claimed = [named(path) for item in result if item.kind == CLAIM for path in item.paths]
+    claimed = [name_of(path) for item in result if item.kind == CLAIM for path in item.paths]
     claimed = [name if ":" in name else name[0].lower() + name[1:] for name in claimed]
     texts = [item.text for item in result if item.kind != CLAIM]
     swapped = {_with(text, {a: b, b: a}) for text in texts}

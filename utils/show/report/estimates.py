@@ -24,16 +24,16 @@ from utils.show.report.wording import (
     PURCHASES,
     against,
     amount,
-    believed,
     label,
     large,
     money,
-    named,
+    name_of,
     percent,
     plural,
     quantity,
-    rounded,
-    shortened,
+    range_of,
+    shorten,
+    spell,
 )
 
 TOP = 5
@@ -101,7 +101,7 @@ def decides(compared: Comparison, swings: Sequence[Swing]) -> Table:
     scenario = compared.scenario
     rows = [
         (
-            named(swing.path),
+            name_of(swing.path),
             quantity(swing.path, scenario.inputs[swing.path].value, scenario),
             f"{quantity(swing.path, swing.low, scenario)}: {against(swing.at_low)}",
             f"{quantity(swing.path, swing.high, scenario)}: {against(swing.at_high)}",
@@ -138,14 +138,14 @@ def _crossing(scenario: Scenario, result: BreakEven) -> str:
     now = quantity(result.path, scenario.inputs[result.path].value, scenario)
     at = [quantity(result.path, value, scenario) for value in result.values]
     names = [label(option, article=True) for option in result.cheaper]
-    about = f"{named(result.path)} (best guess {now})"
+    about = f"{name_of(result.path)} (best guess {now})"
     if len(at) == 1:
         return f"{about}: below {at[0]} {names[0]} costs less, above it {names[1]}."
     more = f" and {len(at) - 3} more values" if len(at) > 3 else ""
     return f"{about}: both cost the same at {', '.join(at[:3])}{more}."
 
 
-def published(compared: Comparison) -> Table | None:
+def mfu_table(compared: Comparison) -> Table | None:
     """What every published MFU that fits makes of the comparison; None if no input has any."""
     rows = [
         (
@@ -178,7 +178,7 @@ def buying(compared: Comparison, option: str) -> Table:
             start = money(way.up_front * way.money, scenario.currency)
         price = "not public" if way.price is None else f"{way.price:,.2f}"
         below = (
-            "" if way.price is not None else f", needs less than {rounded(way.pays_below)} an hour"
+            "" if way.price is not None else f", needs less than {spell(way.pays_below)} an hour"
         )
         rows.append(
             (
@@ -211,8 +211,8 @@ def time(compared: Comparison) -> tuple[str, ...]:
         due = "" if scenario.due_weeks is None else f"; it is due after {scenario.due_weeks:g}"
         late = money(late_week(scenario, option), scenario.currency)
         texts.append(
-            f"With {name} one run takes {rounded(days)} days; its first result is there"
-            f" {rounded(weeks)} weeks after the decision, port or set-up included{due}. A start one"
+            f"With {name} one run takes {spell(days)} days; its first result is there"
+            f" {spell(weeks)} weeks after the decision, port or set-up included{due}. A start one"
             f" week late costs {late}: servers that are paid from a fixed day on, and the team."
         )
     return tuple(text[0].upper() + text[1:] for text in texts)
@@ -236,7 +236,7 @@ def measure(compared: Comparison) -> tuple[str, ...]:
             f" same. Knowing all of them would be worth an estimated {everything} at most.",
         )
     points = [
-        f"{named(path)}: knowing it before choosing is worth an estimated"
+        f"{name_of(path)}: knowing it before choosing is worth an estimated"
         f" {money(value, currency, 2)} over {over(compared)}."
         for path, value in top
     ]
@@ -266,7 +266,7 @@ def lines(compared: Comparison) -> Table:
     )
 
 
-def given(scenario: Scenario, path: str, item: Input) -> Given:
+def describe(scenario: Scenario, path: str, item: Input) -> Given:
     """One input with its source as a reader finds it."""
     page = address = item.source
     if item.source in figures():
@@ -277,9 +277,9 @@ def given(scenario: Scenario, path: str, item: Input) -> Given:
     return Given(
         path=path,
         input=item,
-        name=named(path),
+        name=name_of(path),
         value=quantity(path, item.value, scenario),
-        believed=believed(path, item, scenario),
+        believed=range_of(path, item, scenario),
         page=page if is_page else "",
         address=address if is_page else "",
     )
@@ -315,16 +315,16 @@ def pictures(
     shown, a, b = swings[:SHOWN], label(compared.a), label(compared.b, article=True)
     widest = shown[0]
     ranges = [
-        f"{shortened(named(s.path), 46)}\n{believed(s.path, scenario.inputs[s.path], scenario)}"
+        f"{shorten(name_of(s.path), 46)}\n{range_of(s.path, scenario.inputs[s.path], scenario)}"
         for s in shown
     ]
     blades = tornado(
         shown,
         compared.saving,
         ranges,
-        f"estimated saving with {shortened(a, 30)}, % of the cost of {shortened(b, 30)}",
+        f"estimated saving with {shorten(a, 30)}, % of the cost of {shorten(b, 30)}",
         f"What one input alone does to the estimate, from the low to the high end of its believed"
-        f" range, widest first. {named(widest.path)}: {a} costs"
+        f" range, widest first. {name_of(widest.path)}: {a} costs"
         f" {against(widest.at_low)} at the low end, {against(widest.at_high)} at the high end.",
         narrow,
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import jinja2
 
 from utils.show.report.content import Report
-from utils.show.report.wording import day, unbroken
+from utils.show.report.wording import day, no_break
 
 TEMPLATE = "page.html.j2"
 
@@ -24,7 +24,7 @@ def _template() -> jinja2.Template:
 
 
 def _finished(value: object) -> object:
-    return unbroken(value) if type(value) is str else value
+    return no_break(value) if type(value) is str else value
 
 
 def to_html(report: Report) -> str:

@@ -10,7 +10,7 @@ from fpdf.fonts import FontFace, TTFFont
 
 from utils.show.draw.picture import Picture
 from utils.show.report.content import Table
-from utils.show.report.wording import shortened, unbroken
+from utils.show.report.wording import no_break, shorten
 
 INK, SOFT, LINE, TINT, MARK = (
     (27, 39, 51),
@@ -70,7 +70,7 @@ class Paper(FPDF):
     def known(self, text: str) -> str:
         """The text, with a square for each character that the type does not have."""
         characters = self._characters
-        return "".join(c if ord(c) in characters or c == "\n" else "□" for c in unbroken(text))
+        return "".join(c if ord(c) in characters or c == "\n" else "□" for c in no_break(text))
 
     def text_line(
         self, text: str, width: float = WIDTH, leading: float = 1.3, link: str = ""
@@ -123,7 +123,7 @@ class Paper(FPDF):
             lines.row([self.known(cell) for cell in table.head])
             for number, row in enumerate(table.rows, 1):
                 bold = FontFace(emphasis="BOLD") if total and number == len(table.rows) else None
-                lines.row([self.known(shortened(item, CELL)) for item in row], style=bold)
+                lines.row([self.known(shorten(item, CELL)) for item in row], style=bold)
 
     def picture(self, picture: Picture, width: float) -> None:
         """A figure with its caption below, and as its alternative text."""

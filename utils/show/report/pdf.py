@@ -4,7 +4,7 @@ import datetime
 from typing import TYPE_CHECKING
 
 from utils.show.report.content import Report, Section, Table
-from utils.show.report.wording import day, shortened
+from utils.show.report.wording import day, shorten
 
 if TYPE_CHECKING:
     from utils.show.report.paper import Paper
@@ -20,7 +20,7 @@ def to_pdf(report: Report) -> bytes:
     """The document. The same report gives the same bytes: the file bears its day, at midnight."""
     from utils.show.report.paper import END, Paper  # late: fpdf2 is slow to load
 
-    foot = shortened(f"{report.title}: estimates of a model, {day(report.date)}", 90)
+    foot = shorten(f"{report.title}: estimates of a model, {day(report.date)}", 90)
     trial = Paper(foot)
     trial.set_auto_page_break(False)
     for fit in FITS:
@@ -32,8 +32,8 @@ def to_pdf(report: Report) -> bytes:
     paper = Paper(foot)
     midnight = datetime.datetime.combine(report.date, datetime.time(), datetime.UTC)
     paper.set_creation_date(midnight)
-    paper.set_title(shortened(f"{report.title}: {report.headline}", 200))
-    paper.set_subject(shortened(report.question, 200))
+    paper.set_title(shorten(f"{report.title}: {report.headline}", 200))
+    paper.set_subject(shorten(report.question, 200))
     paper.set_creator("Trainium course: cost report")
     paper.add_page()
     paper.set_auto_page_break(False)
@@ -57,17 +57,17 @@ def _first(paper: "Paper", report: Report, scale: float, most: int) -> None:
     paper.line(SIDE, paper.get_y() + 0.5, SIDE + WIDTH, paper.get_y() + 0.5)
     paper.gap(3)
     paper.type(15, bold=True)
-    paper.text_line(shortened(report.title, LONGEST["title"]), leading=1.15)
+    paper.text_line(shorten(report.title, LONGEST["title"]), leading=1.15)
     paper.gap(1)
     paper.type(8, SOFT)
-    paper.text_line(shortened(report.about, LONGEST["about"]))
+    paper.text_line(shorten(report.about, LONGEST["about"]))
     paper.gap(2.5)
 
     # The box is drawn before its text, so its height is found by writing the text off the page.
     def box() -> None:
         for text, size, color, bold in (
             (report.question, 8.5, SOFT, False),
-            (shortened(report.headline, LONGEST["headline"]), 12.5, INK, True),
+            (shorten(report.headline, LONGEST["headline"]), 12.5, INK, True),
             (report.answer, 8.8, INK, False),
         ):
             paper.type(size, color, bold)
@@ -102,10 +102,10 @@ def _section(paper: "Paper", section: Section, most: int) -> None:
         paper.text_line(section.text)
         paper.gap(0.6)
     if section.table:
-        short = [tuple(shortened(c, LONGEST["cell"]) for c in row) for row in section.table.rows]
+        short = [tuple(shorten(c, LONGEST["cell"]) for c in row) for row in section.table.rows]
         widths = (31, 34, 35) if len(section.table.head) == 3 else (34, 18, 24, 24)
         paper.rows(Table(section.table.caption, section.table.head, tuple(short)), widths)
-    paper.points([shortened(item, LONGEST["point"]) for item in shown])
+    paper.points([shorten(item, LONGEST["point"]) for item in shown])
 
 
 def _behind(paper: "Paper", report: Report, most: int) -> None:

@@ -19,7 +19,7 @@ def to_csv(report: Report) -> str:
     are not rounded.
     """
     money = f"{report.currency}/{report.per}"
-    return written(
+    return csv_text(
         [
             ("scenario", "", report.title, *[""] * 6, report.date, report.answer),
             *(input_row(item.path, item.input) for item in report.given),
@@ -43,7 +43,7 @@ def cost_row(option: str, name: str, amount: float, unit: str, about: str) -> Ro
     return ("cost", option, name, amount, "", "", unit, "estimate", "", "", about)
 
 
-def written(rows: Iterable[Row]) -> str:
+def csv_text(rows: Iterable[Row]) -> str:
     """The text of a table: `COLUMNS`, then the rows."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")

@@ -33,10 +33,10 @@ _COUNTS = {"h": "hour", "week": "week", "month": "month", "servers": "server", "
            "tokens": "token", "people": "engineer"}  # fmt: skip
 
 
-def rounded(value: float, digits: int = 3) -> str:
+def spell(value: float, digits: int = 3) -> str:
     """A number with so many digits, and no zero behind the point that says nothing.
 
-    >>> rounded(123456.7), rounded(12.345), rounded(0.5), rounded(1.9996), rounded(0.0)
+    >>> spell(123456.7), spell(12.345), spell(0.5), spell(1.9996), spell(0.0)
     ('123,000', '12.3', '0.5', '2', '0')
     """
     if value == 0:
@@ -58,8 +58,8 @@ def large(value: float, digits: int = 3) -> str:
         return f"{value:g}"
     for size, name in _LARGE:
         if abs(value) >= size:
-            return f"{rounded(value / size, digits)} {name}"
-    return rounded(value, digits)
+            return f"{spell(value / size, digits)} {name}"
+    return spell(value, digits)
 
 
 def money(value: float, currency: str, digits: int = 3) -> str:
@@ -106,7 +106,7 @@ def against(saving: float) -> str:
     """
     whole = round(100 * saving)
     if whole <= -100:
-        times = rounded(1 - saving, 2)
+        times = spell(1 - saving, 2)
         return "twice as much" if times == "2" else f"{times} times as much"
     return f"{abs(whole)} % {'less' if whole > 0 else 'more'}" if whole else "the same"
 
@@ -122,14 +122,14 @@ def label(option: str, article: bool = False) -> str:
     >>> label("trainium"), label("gpu", article=True), label("two halls", article=True)
     ('Trainium', 'the GPU', 'two halls')
     """
-    name = PLATFORMS.get(option) or shortened(option, 40)
+    name = PLATFORMS.get(option) or shorten(option, 40)
     return f"the {name}" if article and option == "gpu" else name
 
 
-def named(path: str) -> str:
+def name_of(path: str) -> str:
     """An input as it is read.
 
-    >>> named("runs"), named("gpu.price")
+    >>> name_of("runs"), name_of("gpu.price")
     ('Good runs over the time considered', 'GPU: list price of one server')
     """
     field = field_name(path)
@@ -149,7 +149,7 @@ def quantity(path: str, value: float, scenario: Scenario) -> str:
     digits = 6 if whole else 3 + floor(log10(value)) if cents else 3
     shown = large(value, digits)
     if field in SHARES:
-        return f"{rounded(100 * value)} %"
+        return f"{spell(100 * value)} %"
     if field == "work":
         return f"{shown} {plural(scenario.unit)}"
     if field in ("demand", "units_per_second"):
@@ -170,7 +170,7 @@ def quantity(path: str, value: float, scenario: Scenario) -> str:
     return f"{shown} {counted + 's' * (value != 1) if counted else first}{rates}"
 
 
-def believed(path: str, item: Input, scenario: Scenario) -> str:
+def range_of(path: str, item: Input, scenario: Scenario) -> str:
     """The believed range of an input in words; what both ends share is said once."""
     if item.low == item.high:
         return "fixed"
@@ -202,19 +202,19 @@ def day(date: datetime.date) -> str:
     return f"{date.day} {date:%B %Y}"
 
 
-def unbroken(text: str) -> str:
+def no_break(text: str) -> str:
     """With numbers held together with their signs, currencies and sizes at the ends of lines.
 
-    >>> unbroken("CHF 2.5 million, 54 % of it").split(" ")
+    >>> no_break("CHF 2.5 million, 54 % of it").split(" ")
     ['CHF\\xa02.5\\xa0million,', '54\\xa0%', 'of', 'it']
     """
     return re.sub(_HELD, "\N{NO-BREAK SPACE}", text)
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """A text in one line of at most so many characters.
 
-    >>> shortened("a  long title", 7), shortened("short", 7)
+    >>> shorten("a  long title", 7), shorten("short", 7)
     ('a long…', 'short')
     """
     flat = " ".join(str(text).split())
@@ -224,13 +224,13 @@ def shortened(text: str, most: int) -> str:
 def _prefix(value: float, unit: str) -> str:
     for size, prefix in _PREFIXES:
         if value >= size:
-            return f"{rounded(value / size)} {prefix}{unit}"
-    return f"{rounded(value)} {unit}"
+            return f"{spell(value / size)} {prefix}{unit}"
+    return f"{spell(value)} {unit}"
 
 
 def _time(hours: float) -> str:
     if 0 < hours < 1 / 60:
-        return f"{rounded(3600 * hours)} seconds"
+        return f"{spell(3600 * hours)} seconds"
     if 0 < hours < 1:
-        return f"{rounded(60 * hours)} minutes"
+        return f"{spell(60 * hours)} minutes"
     return f"{large(hours)} hour{'s' * (hours != 1)}"

@@ -34,7 +34,7 @@ class Background:
         Raises: what the save before raised, such as files.NotSaved; this one is not begun then.
         """
         self.wait()
-        content = folders.encoded(state)  # a copy: training may change the state from here on
+        content = folders.encode(state)  # a copy: training may change the state from here on
         self._thread = threading.Thread(
             target=self._write, args=(step, content), name=f"checkpoint {step}"
         )

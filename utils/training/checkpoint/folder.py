@@ -77,7 +77,7 @@ def steps(folder: Path) -> list[int]:
     return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
 
 
-def encoded(state: Any) -> bytes:
+def encode(state: Any) -> bytes:
     """The bytes of a state of tensors, numbers, texts, lists, tuples and dicts.
 
     Tensors are copied to the host first, so that the file can be read where there is no device.
@@ -97,11 +97,11 @@ def save(folder: Path, step: int, state: Any, keep: int = 3) -> Path:
     Raises: files.NotSaved if the disk is full or may not be written: nothing is removed then, and
     the folder is as it was; NotADirectoryError if `folder` is a file.
     """
-    return write(folder, step, encoded(state), keep)
+    return write(folder, step, encode(state), keep)
 
 
 def write(folder: Path, step: int, content: bytes, keep: int = 3) -> Path:
-    """`save` for a state that is already `encoded`."""
+    """`save` for a state that is already `encode`."""
     if type(keep) is not int or keep < 1:
         raise ValueError(f"keep is {keep!r}: at least 1 checkpoint has to stay")
     folder, path = Path(folder), path_of(folder, step)

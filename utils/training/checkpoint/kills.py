@@ -80,7 +80,7 @@ def die() -> NoReturn:
     raise AssertionError("a process outlived SIGKILL")
 
 
-def killed_at_byte(limit_bytes: int) -> None:
+def kill_at_byte(limit_bytes: int) -> None:
     """From now on the kernel kills this process when a file of it would grow beyond `limit_bytes`,
     whoever writes it, Python or not: SIGXFSZ, in the middle of the write."""
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it, and raises OSError instead

@@ -88,7 +88,7 @@ class Recording:
         )
 
 
-def recorded(path: Path = RECORDED) -> Recording:
+def read(path: Path = RECORDED) -> Recording:
     """The recording in `path`, by default the one that comes with the course.
 
     ValueError if the file is none of this format.

@@ -83,7 +83,7 @@ def full(
     return _need(a, a.parameters, 0, length, rows, recipe, recompute)
 
 
-def adapted(
+def lora(
     a: Architecture,
     length: int,
     rows: int = 1,

@@ -97,7 +97,7 @@ def mesh_of(where: Layout, device: str = "cpu") -> "DeviceMesh":
     return init_device_mesh(device, (where.data, where.model), mesh_dim_names=("data", "model"))
 
 
-def divided(model: Network, where: Layout, job: Job, device: str = "cpu") -> nn.Module:
+def divide(model: Network, where: Layout, job: Job, device: str = "cpu") -> nn.Module:
     """The model, divided over all ranks of the process group.
 
     Tensor parallelism comes before FSDP2, and FSDP2 wraps the blocks before the root: what is
@@ -219,7 +219,7 @@ def train(where: Layout, job: Job, device: str = "cpu") -> Trained:
     plain = network(job)
     start = _whole(plain)
     expected = _steps(plain, plain, job, "cpu", slice(None))
-    model = divided(network(job), where, job, device)
+    model = divide(network(job), where, job, device)
     inner = model.module if where.parallelism == "ddp" else model
     sent: list[int] = []
     if where.parallelism == "ddp":

@@ -68,7 +68,7 @@ def _tensors(state: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def _make(where: Layout, job: Job) -> tuple[nn.Module, torch.optim.Optimizer]:
-    model = jobs.divided(jobs.network(job), where, job)
+    model = jobs.divide(jobs.network(job), where, job)
     return model, torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 

@@ -87,7 +87,7 @@ def argument(call: Call, place: int) -> str:
     return _ARGUMENTS.get(call.name, f"a number of {call.name}")
 
 
-def operators_changed(was: list[Call], now: list[Call]) -> str:
+def changed_operators(was: list[Call], now: list[Call]) -> str:
     """Which operators ran in one step and not in the other."""
     if was and now:
         return f"other operators: {_names(was)} became {_names(now)}"

@@ -154,7 +154,7 @@ class _Comparison:
 
     def _number(self, call: Call, place: int, old_leaf: Any, was: Any, now: Any) -> bool:
         """Blame an argument if it is baked; of one line and one change only once."""
-        if call.reads or not baked(call, place, old_leaf):
+        if call.reads or not is_baked(call, place, old_leaf):
             return False
         change = (call.where, repr(was), repr(now))
         if change in self.blamed:
@@ -209,7 +209,7 @@ class _Comparison:
         if not any(
             finding.kind == "branch" and finding.where == first.where for finding in self.findings
         ):
-            what = advice.operators_changed(was, now) + advice.inside(first)
+            what = advice.changed_operators(was, now) + advice.inside(first)
             self._add("branch", what, first.where, advice.BRANCH)
 
     def _equal_numbers(self, pairs: list[tuple[Call, Call]]) -> None:
@@ -297,7 +297,7 @@ def _short(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def baked(call: Call, place: int, value: Any) -> bool:
+def is_baked(call: Call, place: int, value: Any) -> bool:
     """Whether the graph of `call` is another one when its leaf number `place` is `value`.
 
     The operator is recorded alone with either value, and the identities that torch_xla gives to the

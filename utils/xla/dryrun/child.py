@@ -34,7 +34,7 @@ def main() -> None:
     import torch_xla
 
     from utils.xla.dryrun.lines import Lines
-    from utils.xla.dryrun.redirect import redirected
+    from utils.xla.dryrun.redirect import redirect_devices
     from utils.xla.dryrun.watch import Watch
 
     def write(seen: dict[str, Any], ended: str = "") -> None:
@@ -60,7 +60,7 @@ def main() -> None:
     last = threading.Timer(left, stopping, [threading.get_ident()])
     last.daemon = True
     last.start()
-    with watch, redirected(device, watch.note), lines:
+    with watch, redirect_devices(device, watch.note), lines:
         ended = _call(request, watch)
         watch.end()
         write(watch.data(), ended)

@@ -35,7 +35,7 @@ _ANSWERS: dict[str, Any] = {
 
 
 @contextmanager
-def redirected(device: torch.device, note: Callable[[str], None]) -> Iterator[None]:
+def redirect_devices(device: torch.device, note: Callable[[str], None]) -> Iterator[None]:
     """While it is open, CUDA and Neuron are `device`; `note` is told of each request."""
     with ExitStack() as stack:
 

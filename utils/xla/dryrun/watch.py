@@ -246,7 +246,7 @@ class Watch:
             self.reads[(where, call.name)] += 1
         for name in call.fallbacks:
             self.fallbacks[(where, name)] += 1
-        for what, code, source in unsupported(call):
+        for what, code, source in refusals(call):
             self.unsupported[(where, what, code, source)] += 1
 
     def _events(self) -> list[tuple[str, str]]:
@@ -340,7 +340,7 @@ def _reads(call: Call) -> bool:
     return bool(call.reads) or (moved and not call.fallbacks)
 
 
-def unsupported(call: Call) -> list[tuple[str, str, str]]:
+def refusals(call: Call) -> list[tuple[str, str, str]]:
     """What of an operator Neuron's published lists refuse: (what, error code or "", source)."""
     specs = [*call.tensors, *call.results]
     dtypes = {str(s.dtype).removeprefix("torch.") for s in specs if s.device == "xla"}

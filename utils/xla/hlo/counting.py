@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from utils.xla.hlo.operators import FREE, OperatorCost, called, moved_bytes, work
+from utils.xla.hlo.operators import FREE, OperatorCost, calls_of, moved_bytes, work
 from utils.xla.hlo.text import Computation, Instruction, Module, read
 
 
@@ -117,7 +117,7 @@ def _computation(computation: Computation, module: Module) -> _Tally:
 
 def _add(tally: _Tally, one: Instruction, computation: Computation, module: Module) -> None:
     operands = [operand.results for operand in computation.operands(one)]
-    inner = {name: _computation(module.computations[name], module) for name in called(one)}
+    inner = {name: _computation(module.computations[name], module) for name in calls_of(one)}
     if one.opcode == "conditional":
         tally.include(max(inner.values(), key=lambda branch: branch.total.flops))
         tally.uncounted["conditional"] += 1

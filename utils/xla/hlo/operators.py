@@ -76,7 +76,7 @@ _CALLS = (
 )
 
 
-def called(one: Instruction) -> tuple[str, ...]:
+def calls_of(one: Instruction) -> tuple[str, ...]:
     """Names of the computations that an instruction runs."""
     return tuple(name for attribute in _CALLS for name in one.names(attribute))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.xla.hlo.operators import called
+from utils.xla.hlo.operators import calls_of
 from utils.xla.hlo.text import Array, Computation, Instruction, Module, read
 
 KINDS = (
@@ -110,7 +110,7 @@ def _in_computation(
         # The end of an asynchronous call names the computation that its start has named already.
         elif one.opcode not in ("async-update", "async-done"):
             rounds = times * _rounds(one)
-            for name in called(one):
+            for name in calls_of(one):
                 yield from _in_computation(module.computations[name], module, everybody, rounds)
 
 

@@ -20,7 +20,7 @@ from utils.labs.grading.records import Graded
 from utils.labs.grading.spreadsheets import csv_text
 
 
-def annotated(results: Results, student: Graded, late: Late | None) -> dict[str, Any] | None:
+def annotate(results: Results, student: Graded, late: Late | None) -> dict[str, Any] | None:
     """The student's notebook with the marks below each check; None where nothing was graded.
 
     late: what was taken off, told at the top; None leaves out the top, and with it the name.
@@ -104,7 +104,7 @@ def release(
         message = replace(record, notes=(*record.notes, *_about(student, taken)))
         page = report.student_page(results.lab, replace(student, record=message))
         (own / names[0]).write_text(page, encoding="utf-8")
-        if notebook := annotated(results, student, taken):
+        if notebook := annotate(results, student, taken):
             (own / names[1]).write_text(_text(notebook), encoding="utf-8")
     if platform and folder.exists():
         shutil.make_archive(str(folder), "zip", folder)
@@ -147,7 +147,7 @@ def write_by_hand(results: Results) -> Path:
         record = student.record
         code = code_of[record.slug]
         private.append([code, record.student, record.id, record.slug])
-        if notebook := annotated(results, student, None):
+        if notebook := annotate(results, student, None):
             replace_file(folder / f"{code}.ipynb", _text(notebook))
             marks.append([code, *(f"{student.points[name]:g}" for name in names)])
     replace_file(results.out / "codes.csv", csv_text(private), private=True)

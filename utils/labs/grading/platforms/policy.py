@@ -26,7 +26,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import yaml
 
-from utils.labs.grading.platforms.results import listed, names_of, platform_of, same
+from utils.labs.grading.platforms.results import join_names, names_of, platform_of, same
 from utils.labs.grading.records import Record
 
 Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
@@ -135,7 +135,7 @@ def decide(policy: Policy, records: Iterable[Record], times: Mapping[str, str]) 
             meant = owners.get(same(name), set())
             if len(meant) > 1:
                 raise ValueError(
-                    f"{what}: {name} is several students ({listed(meant)}): name the id"
+                    f"{what}: {name} is several students ({join_names(meant)}): name the id"
                 )
             if not meant and what == "exceptions":
                 raise ValueError(f"{what}: {name} is nobody here")

@@ -51,6 +51,6 @@ def same(name: str) -> str:
     return " ".join(unicodedata.normalize("NFC", name).casefold().split())
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Names in a message, in order."""
     return ", ".join(sorted(names))

@@ -20,7 +20,7 @@ from utils.nki.simulator.instructions.gpsimd import PLAIN
 from utils.nki.simulator.instructions.rules import same_types
 from utils.nki.simulator.operands import DMA_MEMORY, SBUF, Use, result, tile
 from utils.nki.simulator.tensor import Tensor
-from utils.nki.simulator.view import Indirect, copy_found
+from utils.nki.simulator.view import Indirect, copy_present
 
 CHOICES = {"dge_mode": dge_mode, "oob_mode": oob_mode}
 
@@ -279,7 +279,7 @@ def dma_copy(
     error, or with oob_mode.skip its elements keep what they were.
     """
     if src.indirect is not None or dst.indirect is not None:
-        copy_found(dst, src, skip=oob_mode.name == "skip")
+        copy_present(dst, src, skip=oob_mode.name == "skip")
     elif src.dtype == dst.dtype:
         dst.put_raw(src.raw())
     else:

@@ -5,7 +5,7 @@ import os
 from utils.nki.simulator import surface
 from utils.nki.simulator.enums import nc_version
 from utils.nki.simulator.program import active
-from utils.nki.simulator.target import Target, chosen
+from utils.nki.simulator.target import Target, choose
 
 FP32_BYTES = 4
 BN_STATS_COLUMNS = 512
@@ -14,7 +14,7 @@ TRANSPOSE_VARIABLE = "NKI_DMA_TRANSPOSE_AS_PE_TRANSPOSE"
 
 def _target() -> Target:
     core = active()
-    return chosen() if core is None else core.program.target
+    return choose() if core is None else core.program.target
 
 
 def _sizes(target: Target) -> dict[str, int]:

@@ -64,7 +64,7 @@ class Rule:
     apply: Callable[[Program, Core], None]
 
 
-def compiled(program: Program, rules: Iterable[str] | None = None) -> Program:
+def compile_program(program: Program, rules: Iterable[str] | None = None) -> Program:
     """The program after the rules of these names, all by default. ValueError: no such rule.
 
     The program that was given stays as it is; without rules it is returned itself.
