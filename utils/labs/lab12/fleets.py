@@ -13,9 +13,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import not_of_the_form
 from utils.labs.lab12 import draws
-from utils.labs.recorded import Known, column
 from utils.labs.values import right_or_none
-from utils.labs.wrong_answers import Known
+from utils.labs.wrong_answers import Known, column
 
 SAYS = says("lab12")
 

@@ -10,9 +10,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, among, not_of_the_form, row
 from utils.labs.lab12 import draws
-from utils.labs.recorded import Known, column, message_of
 from utils.labs.values import right_values
-from utils.labs.wrong_answers import Known, message_of
+from utils.labs.wrong_answers import Known, column, message_of
 
 SAYS = says("lab12")
 

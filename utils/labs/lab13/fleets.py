@@ -6,9 +6,8 @@ import random
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import not_judged, not_of_the_form
-from utils.labs.recorded import Known, column, given
 from utils.labs.values import near, right_or_none
-from utils.labs.wrong_answers import Known, replies
+from utils.labs.wrong_answers import Known, column, replies
 
 SAYS = says("lab13")
 

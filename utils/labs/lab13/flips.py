@@ -8,9 +8,8 @@ from typing import Any
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, not_judged, not_of_the_form, row
-from utils.labs.recorded import Known, column
 from utils.labs.values import Ways, near
-from utils.labs.wrong_answers import Known
+from utils.labs.wrong_answers import Known, column
 
 SAYS = says("lab13")
 

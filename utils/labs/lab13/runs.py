@@ -7,9 +7,8 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged, not_of_the_form
 from utils.labs.lab13.observe import FACTOR
-from utils.labs.recorded import Known, column
 from utils.labs.values import near, right_values
-from utils.labs.wrong_answers import Known
+from utils.labs.wrong_answers import Known, column
 
 SAYS = says("lab13")
 
