@@ -10,7 +10,7 @@ import yaml
 from tests.labs.cells import run_cell
 from utils.course import misconceptions
 from utils.course.catalog import ROOT
-from utils.labs import Observer, recorded
+from utils.labs import Observer, wrong_answers
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
@@ -50,10 +50,10 @@ def test_the_exercise_on_the_page_passes_and_refuses_its_wrong_answers(monkeypat
         observer: Observer = lab.OBSERVERS["ex1"]
         return observer.observe(names[observer.answer], case)
 
-    def given(exercise_id: str, case: dict, like: object = None) -> list[tuple[str, dict]]:
+    def replies(exercise_id: str, case: dict, like: object = None) -> list[tuple[str, dict]]:
         return [(item.says, observed(item.source(answer), case)) for item in wrong]
 
-    monkeypatch.setattr(recorded, "given", given)
+    monkeypatch.setattr(wrong_answers, "replies", replies)
 
     def messages(source: str) -> list[str]:
         cases = lab.JUDGES["ex1"].cases(random.Random("public"))
