@@ -117,7 +117,7 @@ def message_of(
     case: Facts,
     alike: Callable[[Facts], float],
     otherwise: str,
-    like: Facts | None = None,
+    like: Any = None,  # facts; any, because `fields` may come as a dict of texts
     **fields: object,
 ) -> str:
     """The sentence of the recorded wrong answer whose facts are most alike, of several the first;
