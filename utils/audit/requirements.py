@@ -88,11 +88,18 @@ def in_line(line: str) -> list[str]:
 def in_command(line: str) -> list[str]:
     """The rules broken by `pip install ...` or `conda install ...` in a shell line."""
     results: list[str] = []
+    for part in re.split(r"&&|\|\||;", line):
+        results += _in_one_command(part)
+    return list(dict.fromkeys(results))
+
+
+def _in_one_command(line: str) -> list[str]:
+    results: list[str] = []
     match = re.search(
         r"(?:\b(?:pip[\d.]*|conda|mamba)|\$\{?\w*PIP\w*\}?[\"']?)\s+install\s+(.*)", line
     )
     if match:
-        words = re.split(r"\s+", re.split(r"[;&|]", match.group(1))[0].strip())
+        words = re.split(r"\s+", re.split(r"[&|]", match.group(1))[0].strip())
         for index, word in enumerate(words):
             word = word.strip("'\"")
             if words[index - 1] in ("-r", "--requirement", "-c") and index:
@@ -103,7 +110,7 @@ def in_command(line: str) -> list[str]:
                 results.append("cuda-build")
             elif word and not word.startswith("-"):
                 results += [rule for rule in [rule_of(word)] if rule]
-    return list(dict.fromkeys(results))
+    return results
 
 
 def in_toml(text: str) -> Found:
