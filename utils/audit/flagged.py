@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from utils.audit.state import State
 
 CALLED = ("CUDAExtension", "CppExtension", "load", "load_inline")  # said by a check of their own
-# What such a package gives is used by its methods: model.to_neuron(), engine.backward(loss).
+# What these packages make is used by methods of its own: model.to_neuron(), engine.backward(loss).
+FOLLOWED = {"transformers-neuronx", "nxd-inference", "deepspeed"}
+OF_ENGINES = {"backward", "step", "save_checkpoint", "load_checkpoint", "save_16bit_model"}
 BY_IMPORT = {"nki-old-import"}  # what is used keeps its name
-FOLLOWED = {"transformers-neuronx", "deepspeed", "nxd-inference"}
 
 
 def imported(at: "State", node: ast.Import | ast.ImportFrom) -> None:
@@ -39,11 +40,23 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     """model = LlamaForSampling.from_pretrained("m"): its methods are the package's."""
     if not isinstance(value, ast.Call):
         return
-    rule = at.flagged.get(written(value.func).split(".")[0], "")
+    root = written(value.func).split(".")[0]
     first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
-    if rule in FOLLOWED and written(first):
-        at.flagged[written(first)] = rule
-        at.made.add(written(first))
+    if at.flagged.get(root) in FOLLOWED and _is_imported(at, root) and written(first):
+        at.flagged[written(first)] = at.flagged[root]
+        at.made[written(first)] = at.scope.find(written(first))
+
+
+def _is_imported(at: "State", name: str) -> bool:
+    return any(item.kind == "import" for item in at.scope.bindings(name))
+
+
+def _made_by(at: "State", owner: str, method: str) -> bool:
+    """An object that was made here by such a package, and a method that only they have."""
+    home = at.made.get(owner, at.names.module)
+    if owner not in at.made or (home is not None and at.scope.find(owner) is not home):
+        return False
+    return at.flagged[owner] != "deepspeed" or method in OF_ENGINES
 
 
 def used(at: "State", node: ast.Name | ast.Attribute) -> bool:
@@ -52,8 +65,8 @@ def used(at: "State", node: ast.Name | ast.Attribute) -> bool:
         return False
     text = written(node)
     root, (owner, _, last) = text.split(".")[0], text.rpartition(".")
-    imported = any(item.kind == "import" for item in at.scope.bindings(root))
-    key = root if imported or root in at.wrappers else owner if owner in at.made else ""
+    known = root in at.wrappers or (root in at.flagged and _is_imported(at, root))
+    key = root if known else owner if _made_by(at, owner, last) else ""
     rule = at.flagged.get(key, "")
     if not rule or last in LEGACY_CALLS:
         return False

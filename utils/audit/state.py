@@ -71,7 +71,7 @@ class State:
         )
         self.foreign = not self.torch and bool(self.names.imports & NAMES["other_frameworks"])
         self.flagged: dict[str, str] = {}  # names from packages that are findings, by their rules
-        self.made: set[str] = set()  # of these, objects that such a package made
+        self.made: dict[str, Scope | None] = {}  # of these, objects that it made, and where
         self.wrappers: set[str] = set()  # and functions of this file that build extensions
         self.neuron: list[ast.AST] = []  # import torch_neuronx
         self.asked: list[ast.Call] = []  # torch.cuda.is_available(), wherever it stands
