@@ -27,7 +27,7 @@ VERB = re.compile(
     r"|list|count|remove|register|freeze|clone|copy|move|replace|merge|quantize|train|test|log|print|eval"
     r"|evaluate|validate|run)_"
 )
-DEVICE = re.compile(r"(^|[._])(device|dev|rank|gpu)$")
+DEVICE = re.compile(r"(^|[._])(device|dev|DEV|DEVICE|rank|gpu)$")
 # Functions whose results are numbers by custom, whatever they were given.
 RUNS = re.compile(r"^(eval|evaluate|validate|validation|test|train|run)(_|$)")
 ASKS = re.compile(r"^(is|has|get|set)(_|$)")

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
 from utils.audit.scopes import Binding, walk, written
-from utils.audit.tensor_names import COUNTS, LOADER_NAME, TOKENIZER, is_model_name, moves_to_host
+from utils.audit.tensor_names import (
+    COUNTS,
+    LOADER_NAME,
+    TOKENIZER,
+    is_model_name,
+    is_placed,
+    moves_to_host,
+)
 from utils.audit.tensor_values import (
     counts_found,
     is_found,
@@ -572,6 +579,8 @@ def _changed(at: "State", node: ast.AST) -> bool:
     owner = at.scope.owner()
     if isinstance(node, ast.UnaryOp):
         return _changed(at, node.operand)
+    if isinstance(node, ast.BinOp):  # 2 ** self.scale
+        return _changed(at, node.left) or _changed(at, node.right)
     if not isinstance(node, ast.Attribute):
         return False
     if written(node.value) != "self" or owner is None:
@@ -744,6 +753,13 @@ def _keeps_sizes(at: "State", node: ast.Call) -> bool:
             ends = (one for one in walk(at.scope.node) if isinstance(one, ast.Return))
             return collates and any(one.value is node for one in ends)
     return False
+
+
+def moved(at: "State", node: ast.Call) -> None:
+    """data[:, i : i + n].to(device): the slice is made on the CPU, and is as long at each turn."""
+    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Subscript):
+        if node.func.attr == "cuda" or is_placed(node):
+            at.reported.add(node.func.value)
 
 
 def _long(at: "State", node: ast.Call, name: str) -> None:
@@ -1188,7 +1204,7 @@ def sliced(at: "State", node: ast.Subscript) -> None:
     """x[:n] where n is read from a tensor, or is another number at each step."""
     if not at.torch:
         return
-    if on_host(at):
+    if on_host(at) or node in at.reported:
         _cuts(at, node)
         return
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]

@@ -292,6 +292,11 @@ def _is_reduced(at: "State", node: ast.AST) -> bool:
 
 def _elements(at: "State", node: ast.expr) -> bool:
     """Python's all, any, max and min go through a tensor, or a list of tensors."""
+    match node:
+        case ast.GeneratorExp(elt=ast.UnaryOp(op=ast.Not(), operand=one)):
+            inner = at.names.comprehension(node, node.generators, at.scope)
+            with at.having(scope=inner):
+                return is_device_tensor(at, one)  # any(not torch.isfinite(g).all() for g in grads)
     return at.kind(node) == "tensor" or at.tensors.element(node, at.scope) == "tensor"
 
 

@@ -305,6 +305,7 @@ class Reader(State):
         if name in NAMES["asks_for_cuda"] and name.startswith("torch.cuda."):
             self.asked.append(node)
         flagged.launched(self, node)
+        tensor_shapes.moved(self, node)
         libraries.called(self, node, name)
         if not cuda_names.called(self, node, name):
             self.visit(node.func)
