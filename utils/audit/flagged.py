@@ -79,8 +79,9 @@ def used(at: "State", node: ast.Name | ast.Attribute) -> bool:
 def launched(at: "State", node: ast.Call) -> None:
     """kernel[grid](x): the launch of a Triton kernel."""
     if isinstance(node.func, ast.Subscript) and "triton" in at.flagged.values() and not at.hosted:
-        if isinstance(node.func.value, ast.Name):
-            at.report("triton", node.func.value, "launches a kernel")
+        kernel = node.func.value
+        if isinstance(kernel, ast.Name) and kernel.id not in at.flagged:
+            at.report("triton", kernel, "launches a kernel")
 
 
 def asked(test: ast.AST) -> Iterator[ast.AST]:

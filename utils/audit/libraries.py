@@ -21,6 +21,7 @@ SHORT = 4  # letters of a package's name that may be a class of a project as wel
 COMPILED = re.compile(
     r"^(?!(is|has|get|set|use|no|to|with)_)\w*_cuda(_\w+)?$|^\w+_cuda\.|^cuda_\w+$"
 )
+ATTENDS = re.compile(r"(flash|paged)_att(n|ention)(_\w+)?$")
 WRAPPER = re.compile(r"^C(uda|UDA)[A-Z]\w+$")
 TRITON = re.compile(r"(\w+_)?triton(_\w+)?$")
 ABOUT_CUDA = re.compile(r"(\w+_)?cuda(_\w+)?$")
@@ -89,7 +90,12 @@ def _by_name(at: "State", module: str) -> str:
             return "triton"
         if ABOUT_CUDA.match(part):
             return "cuda-extension"
+        named = part in IMPORTS and len(part) > SHORT and at.torch
+        if named and (level or part != module.split(".")[0]):
+            return IMPORTS[part]  # a module of the project about that package
     last = module.rpartition(".")[2]
+    if ATTENDS.match(last):
+        return "flash-attn"
     if COMPILED.match(last) or COMPILED.match(module[level:]) or WRAPPER.search(last):
         return "cuda-extension"
     if not (at.torch and OWN.search(module)) or _is_source(at, module):

@@ -85,6 +85,7 @@ COUNTED = re.compile(
     r"|cache_len|past_len\w*|prefix_len|num_computed_tokens|total_token_num|max_len_in_batch)$"
 )
 MOVES = re.compile(r"^(start|end|cur|current|prev|last)_(idx|index|pos|position|loc)$")
+GATHERED = re.compile(r"^(all|generated|output|input)_\w*(ids|tokens)$")
 RETURNED = re.compile(r"^(max|total)_(returned|seq|output|sequence)_(tokens|len|length)$")
 PROMPT = re.compile(r"^(idx|ids|input_ids|tokens|context|x)$|prompt|^input_(tokens|seq)$")
 TARGETS = re.compile(r"(^|_)targets?(_list)?$")
@@ -356,7 +357,8 @@ def _appends(at: "State", node: ast.Call) -> bool:
     first, second = parts.elts
     if NEXT.search(written(_root(second)).split(".")[-1]) and isinstance(first, ast.Name):
         # the next token, in a function that is called for each
-        return at.kind(first) in ("tensor", "maybe") and not at.on_cpu(first)
+        known = at.kind(first) in ("tensor", "maybe") or GATHERED.search(first.id) is not None
+        return known and not at.on_cpu(first)
     if isinstance(second, ast.Subscript) and isinstance(first, ast.Subscript):
         if written(first.value) == written(second.value):
             return False
