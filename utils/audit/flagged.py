@@ -15,8 +15,13 @@ if TYPE_CHECKING:
 
 CALLED = ("CUDAExtension", "CppExtension", "load", "load_inline")  # said by a check of their own
 # What these packages make is used by methods of its own: model.to_neuron(), engine.backward(loss).
-FOLLOWED = {"transformers-neuronx", "nxd-inference", "deepspeed"}
-OF_ENGINES = {"backward", "step", "save_checkpoint", "load_checkpoint", "save_16bit_model"}
+FOLLOWED = {"transformers-neuronx", "nxd-inference", "deepspeed", "torch-neuron"}
+# ... by these only; what the others make has methods of its own throughout.
+METHODS = {
+    "deepspeed": {"backward", "step", "save_checkpoint", "load_checkpoint", "save_16bit_model"},
+    "torch-neuron": {"save"},
+    "neuron-trace": {"save"},
+}
 BY_IMPORT = {"nki-old-import"}  # what is used keeps its name
 
 
@@ -41,9 +46,11 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     if not isinstance(value, ast.Call):
         return
     root = written(value.func).split(".")[0]
+    traces = at.dotted(value.func) == "torch_neuronx.trace"
+    rule = "neuron-trace" if traces else at.flagged.get(root, "")
     first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
-    if at.flagged.get(root) in FOLLOWED and _is_imported(at, root) and written(first):
-        at.flagged[written(first)] = at.flagged[root]
+    if written(first) and (traces or (rule in FOLLOWED and _is_imported(at, root))):
+        at.flagged[written(first)] = rule
         at.made[written(first)] = at.scope.find(written(first))
 
 
@@ -56,7 +63,7 @@ def _made_by(at: "State", owner: str, method: str) -> bool:
     home = at.made.get(owner, at.names.module)
     if owner not in at.made or (home is not None and at.scope.find(owner) is not home):
         return False
-    return at.flagged[owner] != "deepspeed" or method in OF_ENGINES
+    return method in METHODS.get(at.flagged[owner], {method})
 
 
 def used(at: "State", node: ast.Name | ast.Attribute) -> bool:

@@ -1,7 +1,7 @@
 """One pass over the syntax tree of a file, which keeps scope, guards and loops at every node.
 
-The checks themselves are in `cuda_devices`, `cuda_names`, `libraries`, `legacy`, `tensor_values`
-and `tensor_shapes`.
+The checks themselves are in `cuda_devices`, `cuda_names`, `libraries`, `flagged`, `legacy`,
+`tensor_values` and `tensor_shapes`.
 """
 
 import ast
