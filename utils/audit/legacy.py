@@ -3,7 +3,6 @@ names; and for what JAX on Neuron lacks.
 """
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import LEGACY_CALLS, LEGACY_ROOTS, ONCE, OTHERS, TEXTS, legacy_rule
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 CHOSEN = ("xla", "tpu", "neuron")
 CAN_DO_WITHOUT = "the code can do without it, or chooses it"
 LOADS = {"torch.jit.load", "torch.jit.save"}
-SPEAKS = re.compile(r"neuron|inf1|large$|local_gpu", re.I)  # of older software, or of machines
+SPEAKS = ("neuron", "inf1", "large", "local_gpu")  # of older software, or of machines
 LONGEST = 400
 """Characters of a text that may be an address; longer ones are prose."""
 
@@ -79,7 +78,8 @@ def settle(at: "State") -> None:
 
 def text(at: "State", node: ast.Constant) -> None:
     """A text that names an image of the older software, where no assignment only describes it."""
-    if isinstance(node.value, str) and len(node.value) < LONGEST and SPEAKS.search(node.value):
+    value = node.value.lower() if isinstance(node.value, str) and len(node.value) < LONGEST else ""
+    if any(word in value for word in SPEAKS):
         for pattern, rule in TEXTS:
             if pattern.search(node.value):
                 report(at, rule, node)
