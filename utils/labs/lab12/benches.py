@@ -254,10 +254,11 @@ def _why(run: Run, response: Facts) -> str:
         return SAYS["wait-before-the-call"]
     if run.samples and _is(response, run.samples):
         return "the clock was not read before and after each call: what was returned was not timed"
-    repeats = run.case["repeats"]
-    if any(near(response["p50"], percentiles(t)[0] * 1e3, 1e-6) for t in _known(run).values() if t):
+    repeats, known = run.case["repeats"], _known(run)
+    samples = [ticks for ticks in (run.samples, *known.values()) if ticks]
+    if any(near(response["p50"], percentiles(ticks)[0] * 1e3, 1e-6) for ticks in samples):
         return SAYS["milliseconds"]
-    if texts := [text for text, ticks in _known(run).items() if ticks and _is(response, ticks)]:
+    if texts := [text for text, ticks in known.items() if ticks and _is(response, ticks)]:
         return texts[0]
     short = [length for length in run.case["lengths"] if len(run.usual[length]) < repeats]
     if short:
@@ -277,29 +278,17 @@ def _why(run: Run, response: Facts) -> str:
 
 
 def _known(run: Run) -> Mapping[str, Sequence[float]]:
-    """Messages, and the samples that wrong ways take."""
-    lengths, repeats = run.case["lengths"], run.case["repeats"]
-    calls = [run.by_length[length] for length in lengths]
-    every = [call for entry in calls for call in entry]
-    plain, later = [call.ticks for call in every], run.service.calls[1:]
-    usual = run.samples or []
+    """Messages, and the samples that wrong ways take: of the calls that were made, because any
+    texts may be sent.
+    """
+    every = [call for length in run.case["lengths"] for call in run.by_length[length]]
+    later, usual = run.service.calls[1:], run.samples or []
     results: dict[str, Sequence[float]] = {
-        SAYS["first-among-the-samples"]: plain if any(call.compiled for call in every) else [],
-        SAYS["one-warm-up-for-all"]:
-        [call.ticks for call in later] if any(call.compiled for call in later) else [],
-        "some requests had been sent before: they are answered from the cache, without the work":
-        plain if any(call.remembered for call in every) else [],
-        SAYS["the-slowest-dropped"]: sorted(usual)[: -len(lengths)],
-        "the slowest sample was dropped: a slow answer on a warm service is what p99 is about":
-        sorted(usual)[:-1],
-        SAYS["the-last-length"]: usual[-repeats:],
-    }  # fmt: skip
-    for length, item in zip(lengths, calls, strict=True):
-        own = [call for call in item if not call.remembered][-repeats - 1 :]
-        if own and own[0].compiled:
-            name = f"the first call of {length} tokens is among the samples: it compiles"
-            rest = [c.ticks for other in calls if other is not item for c in other[-repeats:]]
-            results[name] = [*rest, *(call.ticks for call in own[:repeats])]
-    if usual:
-        results[SAYS["the-mean"]] = [float(np.mean(usual))]
+        SAYS["the-slowest-dropped"]: sorted(usual)[: -len(run.case["lengths"])],
+        SAYS["the-last-length"]: usual[-run.case["repeats"] :],
+        SAYS["the-mean"]: [float(np.mean(usual))] if usual else [],
+    }
+    for name, calls in (("first-among-the-samples", every), ("one-warm-up-for-all", later)):
+        if any(call.compiled for call in calls):
+            results[SAYS[name]] = [call.ticks for call in calls]
     return results
