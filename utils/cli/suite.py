@@ -87,6 +87,7 @@ def estimate(tests: dict[str, int]) -> dict[str, float]:
 
 
 def guess(unit: str, tests: int) -> float:
+    """Seconds that a unit with so many tests is likely to take, by its path."""
     seconds = next(s for pattern, s in SECONDS_OF_A_TEST.items() if re.search(pattern, unit))
     return seconds if unit.endswith(".ipynb") else seconds * tests
 
@@ -140,6 +141,7 @@ class Reads:
         return units
 
     def notebook(self, path: Path) -> set[Path]:
+        """The files that the code of a notebook reads, itself included."""
         code = "\n".join(
             text(cell) for cell in read_notebook(path)["cells"] if cell["cell_type"] == "code"
         )
@@ -152,6 +154,7 @@ class Reads:
         return files | self._closure(roots) | set(self.root.glob("requirements*.lock"))
 
     def test_file(self, name: str, path: Path) -> dict[str, set[Path]]:
+        """The files that each unit of a test file reads, by the unit's name."""
         content = path.read_text("utf-8")
         read = self._closure({self.module(path)} | self._mentioned_modules(content))
         read |= {file for file in self.mentionable if file.name in content}
@@ -166,6 +169,7 @@ class Reads:
         return {name: read}
 
     def module(self, path: Path) -> str:
+        """The dotted name of a file of Python."""
         parts = path.relative_to(self.root).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -238,6 +242,7 @@ def read_green() -> dict[str, str]:
 
 
 def remember_green(hashes: dict[str, str]) -> None:
+    """Add the digests of notebooks that passed to those of earlier runs."""
     GREEN.parent.mkdir(exist_ok=True)
     GREEN.write_text(json.dumps(read_green() | hashes, indent=0), encoding="utf-8")
 
@@ -271,6 +276,7 @@ class Choice:
 
     @property
     def core(self) -> int:
+        """How many of the units belong to the core."""
         return sum(unit.startswith(CORE) for unit in self.run)
 
     def paths(self) -> list[str]:

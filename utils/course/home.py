@@ -28,6 +28,7 @@ class Step:
 
     @property
     def minutes_left(self) -> int:
+        """0 once the step is done."""
         return 0 if self.state == "done" else self.stop.minutes
 
 

@@ -37,6 +37,7 @@ class Run:
 
     @property
     def ok(self) -> bool:
+        """Whether the notebook ran to its end without an error."""
         return not self.error
 
 

@@ -45,10 +45,12 @@ class Stop:
 
     @property
     def title(self) -> str:
+        """Of the exercise, else of the notebook."""
         return self.exercise.title if self.exercise else self.notebook.title
 
     @property
     def minutes(self) -> int:
+        """Of the exercise, else of the notebook."""
         return self.exercise.minutes if self.exercise else self.notebook.minutes
 
 

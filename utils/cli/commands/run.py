@@ -71,6 +71,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
 
 
 def main(argv: list[str]) -> int:
+    """Execute notebooks; returns 0 if all ran, 1 if one failed, 2 for a path that is none."""
     from tqdm import tqdm
 
     arguments = _parse(argv)

@@ -52,6 +52,7 @@ PRELOADED = ("utils.xla.fresh.preload", "ipykernel.kernelapp", "matplotlib.pyplo
 
 
 def main(argv: list[str]) -> int:
+    """Run the tests that the arguments name; returns pytest's exit status."""
     own = [argument for argument in argv if argument in OWN]
     others = [argument for argument in argv if argument not in OWN]
     wanted = [package for package, program in PROGRAMS.items() if not shutil.which(program)]

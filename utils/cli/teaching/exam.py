@@ -30,6 +30,7 @@ class Question:
 
     @property
     def points(self) -> int:
+        """What the right answer earns."""
         return CHOICE_POINTS if self.options else DRAWN_POINTS
 
 
@@ -42,6 +43,7 @@ class Version:
 
     @property
     def points(self) -> int:
+        """The most that all questions together earn."""
         return sum(question.points for question in self.questions)
 
     @property

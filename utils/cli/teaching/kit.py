@@ -47,20 +47,24 @@ class Plan:
 
     @property
     def lessons(self) -> list[Lesson]:
+        """The lessons of the track's stops, each once, in their order."""
         numbers = dict.fromkeys(stop.notebook.number for stop in self.track.stops)
         known = {lesson.number: lesson for lesson in catalog.lessons()}
         return [known[number] for number in numbers if number in known]
 
     @property
     def minutes(self) -> int:
+        """Of all stops of the track."""
         return sum(stop.minutes for stop in self.track.stops)
 
     @property
     def points(self) -> float:
+        """The most that the exercises of the track earn."""
         return sum(exercise.points for exercise in self.exercises)
 
     @property
     def exercises(self) -> list[Exercise]:
+        """Those of the track, in its order."""
         return [stop.exercise for stop in self.track.stops if stop.exercise]
 
     @property
@@ -69,6 +73,7 @@ class Plan:
         return list(dict.fromkeys(item.id.partition(".")[0] for item in self.exercises))
 
     def exercises_of(self, number: str) -> list[Exercise]:
+        """Those of a lab; number: its two digits, such as "03"."""
         return [item for item in self.exercises if item.id.startswith(f"lab{number}.")]
 
 

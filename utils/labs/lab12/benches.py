@@ -138,6 +138,7 @@ class Run:
 
     @cached_property
     def by_length(self) -> dict[int, list[Call]]:
+        """The calls of the service by the length that they asked for."""
         results: dict[int, list[Call]] = {length: [] for length in self.case["lengths"]}
         for call in self.service.calls:
             results.setdefault(call.request.length, []).append(call)

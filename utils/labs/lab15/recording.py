@@ -22,20 +22,25 @@ class RecordingDevice(Device):
 
     @property
     def torch(self) -> Any:
+        """torch's name of the device: the CPU."""
         import torch
 
         return torch.device("cpu")
 
     def compiled(self, model: Any) -> Any:
+        """The model as it is."""
         return model
 
     def mark_step(self) -> None:
+        """Note a step marker."""
         self._note(MARK)
 
     def wait(self) -> None:
+        """Note a wait."""
         self._note(WAIT)
 
     def autocast(self, enabled: bool = True) -> AbstractContextManager:
+        """A context that notes mixed precision, or one that does nothing."""
         return self._autocast() if enabled else contextlib.nullcontext()
 
     @contextlib.contextmanager

@@ -44,12 +44,14 @@ class Reference:
         return True, int(copied)
 
     def fork(self, sequence: int, child: int) -> None:
+        """Let `child` share all blocks of a sequence."""
         self.tables[child] = [*self.tables[sequence]]
         self.lengths[child] = self.lengths[sequence]
         for block in self.tables[child]:
             block[0] += 1
 
     def free(self, sequence: int) -> None:
+        """Give up the blocks of a sequence."""
         for block in self.tables.pop(sequence):
             block[0] -= 1
         del self.lengths[sequence]
