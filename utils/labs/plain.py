@@ -21,8 +21,9 @@ def describe(value: Any) -> str:
     """
     if value is None:
         return "None"
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
+    # Another thread may be importing torch now.
+    tensor: Any = getattr(sys.modules.get("torch"), "Tensor", ())
+    if isinstance(value, tensor):
         return f"a tensor on {value.device}"
     name = type(value).__name__[:40]
     text = f"an {name}" if name[:1] in tuple("aeiouAEIOU") else f"a {name}"
@@ -43,7 +44,7 @@ def to_list(value: Any, most: int) -> Any:
     anything else as it is.
     """
     numpy = sys.modules.get("numpy")
-    if numpy is not None and type(value) is numpy.ndarray and value.size <= most:
+    if type(value) is getattr(numpy, "ndarray", None) and value.size <= most:
         return value.tolist()
     return value
 
