@@ -237,7 +237,7 @@ def test_readers_search_filter_and_read_on_a_phone_in_both_themes(site: Path, ad
 
         # Of the pages that have one layout, each theme is asked about others.
         for scheme, names in {
-            "light": ("index", "notebooks/03_lazy_tensors", "tools/rules/cuda-move"),
+            "light": ("index", "tools/rules/cuda-move"),
             "dark": ("claims", "error_codes", "notebooks/03_lazy_tensors"),
         }.items():
             phone = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
