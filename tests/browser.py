@@ -27,7 +27,7 @@ def chromium() -> str:
 
 
 @contextlib.contextmanager
-def launched() -> Iterator[Any]:
+def launch() -> Iterator[Any]:
     """A browser of playwright."""
     from playwright.sync_api import sync_playwright  # late: slow to load
 

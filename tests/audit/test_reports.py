@@ -8,7 +8,7 @@ import jsonschema
 import nbformat
 import pytest
 
-from tests.browser import launched, violations
+from tests.browser import launch, violations
 from utils.audit import __main__ as command
 from utils.audit import audit, audit_source, baseline, settings
 from utils.audit.page import to_page
@@ -192,7 +192,7 @@ def test_the_page_reads_without_a_server(tmp_path: Path, theme: str) -> None:
     (tmp_path / "b.py").write_text("def broken(:\n")
     file = tmp_path / "report.html"
     file.write_text(to_page(audit(tmp_path)))
-    with launched() as browser:
+    with launch() as browser:
         page = browser.new_page(color_scheme=theme, viewport={"width": 390, "height": 800})
         page.goto(file.as_uri())
         assert violations(page) == set()

@@ -30,7 +30,7 @@ def test_through_a_switch_it_is_two_links_to_any_other():
     assert [switch(chips).diameter for chips in (1, 2, 144)] == [0, 2, 2]
 
 
-def simulated(size: float, topology: Topology, rate: float, latency: float) -> float:
+def simulate(size: float, topology: Topology, rate: float, latency: float) -> float:
     """Passes pieces of real vectors along the links; returns the seconds by the alpha-beta model.
 
     Each chip holds a vector with one value for every chip and direction. A step takes the latency
@@ -89,7 +89,7 @@ def simulated(size: float, topology: Topology, rate: float, latency: float) -> f
 @pytest.mark.parametrize("sizes", [(2,), (3,), (7,), (3, 3), (2, 4), (4, 4), (3, 4, 2)])
 @pytest.mark.parametrize(("rate", "latency"), [(1e9, 0), (1e9, 1e-6), (2e11, 1e-6)])
 def test_an_all_reduce_takes_as_long_as_its_messages(sizes, rate, latency):
-    expected = simulated(1e8, torus(*sizes), rate, latency)
+    expected = simulate(1e8, torus(*sizes), rate, latency)
     assert all_reduce_seconds(1e8, torus(*sizes), rate, latency) == pytest.approx(expected)
 
 

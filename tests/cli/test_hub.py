@@ -25,7 +25,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.browser import free_port, launched, violations
+from tests.browser import free_port, launch, violations
 from utils.cli.commands import hub
 from utils.cli.hub import handin, pages, people, watch
 from utils.cli.hub.people import Class, ClassError
@@ -502,7 +502,7 @@ def kernels(hub: Hub) -> set[int]:
 @pytest.mark.exhaustive
 def test_five_people_in_browsers_a_hog_and_a_restart(tmp_path: Path) -> None:
     names = [f"person-{number}" for number in range(1, 6)]
-    with running(tmp_path / "class", "--people=5", "--memory=2") as hub, launched() as browser:
+    with running(tmp_path / "class", "--people=5", "--memory=2") as hub, launch() as browser:
         own = {name: enter(browser, hub, name) for name in names}
         labs = {}
         for name, page in own.items():

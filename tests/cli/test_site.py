@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser import launched, violations
+from tests.browser import launch, violations
 from utils.audit.rules import RULES
 from utils.cli.site import building, costs, reading, recording, sources
 from utils.cost.tco.scenario import scenario
@@ -197,7 +197,7 @@ def address(site: Path) -> Iterator[str]:
 
 def test_readers_search_filter_and_read_on_a_phone_in_both_themes(site: Path, address: str) -> None:
     """One browser for all, because starting it takes longer than reading."""
-    with launched() as browser:
+    with launch() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto(f"{address}/search.html?q=stochastic+rounding")
         page.locator("#search-results li a", has_text="Mixed precision").first.wait_for()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser import launched, violations
+from tests.browser import launch, violations
 from utils.cli.teaching import drawn, exam, kit, slides
 from utils.course import catalog, quiz
 from utils.course.catalog import ROOT
@@ -271,7 +271,7 @@ def test_pages_name_what_the_class_does(folder: Path) -> None:
 def test_pages_can_be_read_printed_and_presented(folder: Path, tmp_path: Path) -> None:
     from pypdf import PdfReader
 
-    with launched() as browser:
+    with launch() as browser:
         phone = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
         pages = [
             *folder.glob("*.html"),

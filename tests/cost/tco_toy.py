@@ -22,7 +22,7 @@ CONTEXT = {
 }
 
 
-def given(name: str, value: Any, low: Any = None, high: Any = None, **more: Any) -> dict[str, Any]:
+def row_of(name: str, value: Any, low: Any = None, high: Any = None, **more: Any) -> dict[str, Any]:
     """An input as in a scenario file, in the unit of its field."""
     entry = {"value": value, "unit": tco.FIELDS[name].unit, "note": "toy"}
     ends = {} if low is None else {"low": low, "high": high}
@@ -37,14 +37,14 @@ def entry(a: dict[str, Any] | None = None, b: dict[str, Any] | None = None, **sh
     def entries(inputs: dict[str, Any]) -> dict[str, Any]:
         return {
             name: item if isinstance(item, dict)
-            else given(name, *(item if isinstance(item, tuple) else (item,)))
+            else row_of(name, *(item if isinstance(item, tuple) else (item,)))
             for name, item in inputs.items()
         }  # fmt: skip
 
     dated = {"source": "https://example.org", "date": TODAY}
     own = {
-        "price": given("price", 10.0, status="primary", **dated),
-        "units_per_second": given("units_per_second", 1.0, status="measured", **dated),
+        "price": row_of("price", 10.0, status="primary", **dated),
+        "units_per_second": row_of("units_per_second", 1.0, status="measured", **dated),
     }
     options = {"a": own | (a or {}), "b": own | (b or {})}
     everything = dict.fromkeys(NOTHING, 0.0) | dict.fromkeys(ONE, 1.0) | {"work": 3600.0} | shared

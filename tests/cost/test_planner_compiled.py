@@ -48,7 +48,7 @@ DRAWN = [
 ]
 
 
-def measured(layout: str, devices: int, sizes: dict[str, int], batch: int) -> spmd.Memory:
+def measure(layout: str, devices: int, sizes: dict[str, int], batch: int) -> spmd.Memory:
     """The second step of a TinyGPT, when the moments of AdamW exist."""
     import numpy as np
     import torch
@@ -109,7 +109,7 @@ def test_the_estimate_agrees_with_the_compiled_program(
 ) -> None:
     sizes = SMALL | changes
     result = spmd.run(
-        measured, layout, devices, sizes, batch, devices=devices, flags=FLAGS, seconds=120
+        measure, layout, devices, sizes, batch, devices=devices, flags=FLAGS, seconds=120
     )
     step = compiled_step(tiny_gpt(**sizes), batch, sizes["context"], layout, devices)
     assert result.donated_bytes == step.state, "weights and moments, to the byte"

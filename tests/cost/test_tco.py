@@ -329,7 +329,7 @@ def test_money_per_million_tokens_is_that_per_item_over_its_tokens(values) -> No
     assert result == pytest.approx(expected)
 
 
-def simulated_hours(work, every, write, restart, rate, generator) -> float:
+def simulate_hours(work, every, write, restart, rate, generator) -> float:
     """One run, event by event: failures strike work, writing and restarts alike."""
     clock, saved = 0.0, 0.0
     strikes = generator.exponential(1 / rate)
@@ -355,7 +355,7 @@ def test_expected_hours_are_those_of_a_simulation(
 ) -> None:
     generator = np.random.default_rng(6)
     runs = [
-        simulated_hours(work, every, write, restart, 1 / mean_between, generator)
+        simulate_hours(work, every, write, restart, 1 / mean_between, generator)
         for _ in range(3000)
     ]
     expected = tco.expected_hours(work, every, write, restart, 1 / mean_between)

@@ -142,7 +142,7 @@ def some_or_none(chance, most):
     return 0.0 if chance.random() < 1 / 3 else chance.uniform(0, most)
 
 
-def paid(chance):
+def pay(chance):
     """What jobs and services share."""
     return {
         "price": chance.uniform(0.5, 200),
@@ -164,7 +164,7 @@ def paid(chance):
 def random_job(seed):
     """Inputs of a job between a few minutes on one server and months on thousands."""
     chance = random.Random(seed)
-    given = paid(chance) | {
+    given = pay(chance) | {
         "work": 10 ** chance.uniform(8, 12),
         "runs": float(chance.randint(1, 200)),
         "instances": float(round(10 ** chance.uniform(0, 3))),
@@ -202,7 +202,7 @@ def random_service(seed):
     """Inputs of a service between a part of one server and hundreds."""
     chance = random.Random(seed)
     per_server = 10 ** chance.uniform(-1, 3)
-    return paid(chance) | {
+    return pay(chance) | {
         "demand": per_server * 10 ** chance.uniform(-2, 2),
         "peak_to_mean": chance.uniform(1, 8),
         "tokens_per_item": chance.uniform(1, 2000),

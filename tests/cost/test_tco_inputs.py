@@ -10,7 +10,7 @@ from hypothesis import given as with_drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from tests.cost.tco_toy import TODAY, entry, given, toy
+from tests.cost.tco_toy import TODAY, entry, row_of, toy
 from tests.cost.test_tco_independent import random_job, random_service
 from utils import facts
 from utils.cost import tco
@@ -22,7 +22,7 @@ from utils.facts.records import content
 MODELS = {"job": (tco.job, random_job(1)), "service": (tco.service, random_service(1))}
 
 
-def refused(result: str) -> pytest.RaisesExc:
+def refuses(result: str) -> pytest.RaisesExc:
     return pytest.raises(tco.InputError, match=re.escape(result))
 
 
@@ -52,7 +52,7 @@ def test_an_input_may_be_given_in_any_unit_of_its_kind(name, unit, factor) -> No
     scenario = tco.scenario("pretrain-70b")
     before = scenario.inputs[name]
     if factor is None:
-        with refused(f"{name} = {unit}: allowed is a unit such as {before.unit}"):
+        with refuses(f"{name} = {unit}: allowed is a unit such as {before.unit}"):
             scenario.with_inputs({name: before.scaled(1, unit)})
         return
     other = scenario.with_inputs({name: before.scaled(factor, unit)})
@@ -84,28 +84,28 @@ def test_an_input_may_be_given_in_any_unit_of_its_kind(name, unit, factor) -> No
 )
 def test_a_unit_of_another_kind_is_refused(name, unit, allowed) -> None:
     scenario = toy()
-    with refused(f"{name} = {unit}") as caught:
+    with refuses(f"{name} = {unit}") as caught:
         scenario.with_inputs({name: scenario.inputs[name].scaled(1, unit)})
     assert allowed in caught.value.allowed
 
 
 def test_mixed_currencies_are_refused_and_both_are_named() -> None:
-    price = given("price", 9.0) | {"unit": "EUR/h"}
-    with refused("a.price = EUR/h: allowed is a unit such as USD/h. A scenario has one currency"):
+    price = row_of("price", 9.0) | {"unit": "EUR/h"}
+    with refuses("a.price = EUR/h: allowed is a unit such as USD/h. A scenario has one currency"):
         toy(a={"price": price})
     # In euros throughout, no unit of the model but the currency changes.
     euros = toy(a={"price": (9.0, 8.0, 11.0)}).in_currency("EUR", 0.9)
     assert euros.inputs["a.price"].unit == "EUR/h"
     assert euros.cost("b").total == pytest.approx(0.9 * toy().cost("b").total)
-    with refused("a.price = USD/h: allowed is a unit such as EUR/h"):
+    with refuses("a.price = USD/h: allowed is a unit such as EUR/h"):
         euros.with_inputs({"a.price": toy().inputs["a.price"]})
-    with refused("a.price = kUSD/h: allowed is a unit such as EUR/h"):
+    with refuses("a.price = kUSD/h: allowed is a unit such as EUR/h"):
         euros.with_inputs({"a.price": toy().inputs["a.price"].scaled(0.001, "kUSD/h")})
     for currency in ("EURO", "eur", ""):
-        with refused(f"currency = {currency!r}: allowed is three capitals"):
+        with refuses(f"currency = {currency!r}: allowed is three capitals"):
             toy().in_currency(currency, 0.9)
     for rate in (0, -1, math.nan):
-        with refused("rate"):
+        with refuses("rate"):
             toy().in_currency("EUR", rate)
 
 
@@ -139,7 +139,7 @@ def test_mixed_currencies_are_refused_and_both_are_named() -> None:
 def test_a_model_names_the_field_the_value_and_what_is_allowed(kind, name, value, allowed) -> None:
     model, good = MODELS[kind]
     model(good)
-    with refused(allowed) as caught:
+    with refuses(allowed) as caught:
         model(good | {name: value})
     assert caught.value.field == name
 
@@ -153,26 +153,26 @@ def test_every_field_has_limits_that_hold(kind) -> None:
             with pytest.raises(tco.InputError) as caught:
                 model(good | {name: bad})
             assert caught.value.field == name and field.allowed in str(caught.value)
-        with refused("nothing: allowed is") as caught:
+        with refuses("nothing: allowed is") as caught:
             model({other: value for other, value in good.items() if other != name})
         assert caught.value.field == name
-    with refused("price, runs = nothing" if kind == "job" else "months, price = nothing"):
+    with refuses("price, runs = nothing" if kind == "job" else "months, price = nothing"):
         model({n: v for n, v in good.items() if n not in ("price", "runs", "months")})
 
 
 def test_inputs_that_are_unknown_or_change_nothing_are_refused() -> None:
     job, good = MODELS["job"]
-    with refused("input = 'prise': allowed is one of price"):
+    with refuses("input = 'prise': allowed is one of price"):
         job(good | {"prise": 1.0})
-    with refused("demand, load = an input: allowed is none: a job does not use it"):
+    with refuses("demand, load = an input: allowed is none: a job does not use it"):
         job(good | {"load": 0.5, "demand": 1.0})
-    with refused("mfu = given with units_per_second: allowed is one or the other"):
+    with refuses("mfu = given with units_per_second: allowed is one or the other"):
         job(good | {"mfu": 0.5})
     service, good = MODELS["service"]
-    with refused("peak = an input: allowed is none: a service does not use it"):
+    with refuses("peak = an input: allowed is none: a service does not use it"):
         service(good | {"peak": 1e15})
     bare = {n: v for n, v in random_job(1).items() if n != "units_per_second"}
-    with refused("units_per_second (or flop_per_unit, mfu, peak) = nothing"):
+    with refuses("units_per_second (or flop_per_unit, mfu, peak) = nothing"):
         job(bare | {"peak": 1e15, "mfu": 0.4})
 
 
@@ -186,13 +186,13 @@ BAD_ENTRIES = {
     "a.price: value = 3: allowed is between low and high: 1 to": {"a": {"price": (3.0, 1.0, 2.0)}},
     "queue: value = '1': allowed is a number": {"queue": "1"},
     "queue: value = True: allowed is a number": {"queue": True},
-    "queue: low = None: allowed is a number": {"queue": {**given("queue", 1.0), "low": None}},
+    "queue: low = None: allowed is a number": {"queue": {**row_of("queue", 1.0), "low": None}},
     "a.pricee": {"a": {"pricee": {"value": 1.0, "unit": "USD/h", "note": "toy"}}},
-    "queue = height: allowed is one of date": {"queue": {**given("queue", 1.0), "height": 2}},
+    "queue = height: allowed is one of date": {"queue": {**row_of("queue", 1.0), "height": 2}},
     "queue = no value or no unit: allowed is both": {"queue": {"value": 1.0, "note": "toy"}},
     "queue: note = nothing": {"queue": {"value": 1.0, "unit": "h"}},
-    "queue: source = nothing": {"queue": {**given("queue", 1.0), "status": "primary"}},
-    "queue: status = 'x': allowed is one of": {"queue": {**given("queue", 1.0), "status": "x"}},
+    "queue: source = nothing": {"queue": {**row_of("queue", 1.0), "status": "primary"}},
+    "queue: status = 'x': allowed is one of": {"queue": {**row_of("queue", 1.0), "status": "x"}},
     "queue: value = '1': allowed is": {"queue": {"value": "1", "spread": 0.1, "unit": "h"}},
     "queue: figure = 'trn1.pric': allowed is one of": {"queue": {"figure": "trn1.pric"}},
 }  # fmt: skip
@@ -209,20 +209,20 @@ def test_a_scenario_names_the_path_the_value_and_what_is_allowed(message) -> Non
 def test_a_scenario_lacks_nothing_and_has_nothing_twice() -> None:
     written = entry()
     del written["shared"]["queue"]
-    with refused("a.queue = nothing: allowed is 0 or more (h). Every input is given"):
+    with refuses("a.queue = nothing: allowed is 0 or more (h). Every input is given"):
         read("toy", written)
     written = entry()
     del written["options"]["b"]["inputs"]["price"]
-    with refused("b.price = nothing: allowed is 0 or more (USD/h)"):
+    with refuses("b.price = nothing: allowed is 0 or more (USD/h)"):
         read("toy", written)
     written = entry()
-    written["shared"]["price"] = given("price", 3.0)
-    with refused("a.price = an input that is shared too: allowed is one or the other"):
+    written["shared"]["price"] = row_of("price", 3.0)
+    with refuses("a.price = an input that is shared too: allowed is one or the other"):
         read("toy", written)
     for name, result in (("kind", "lottery"), ("currency", "Euro")):
-        with refused(f"{name} = '{result}'"):
+        with refuses(f"{name} = '{result}'"):
             read("toy", entry() | {name: result})
-    with refused("options = none"):
+    with refuses("options = none"):
         read("toy", entry() | {"options": {}})
 
 
@@ -230,16 +230,16 @@ def test_a_scenario_lacks_nothing_and_has_nothing_twice() -> None:
 def test_changes_are_checked_on_every_way_in(value) -> None:
     scenario = toy()
     for change in (scenario.with_values, lambda changes: scenario.cost("a", changes)):
-        with refused(f"a.price = {value!r}") as caught:
+        with refuses(f"a.price = {value!r}") as caught:
             change({"a.price": value})
         assert "allowed is 0 or more (USD/h)" in str(caught.value)
-        with refused("input = 'a.prise': allowed is one of a.price"):
+        with refuses("input = 'a.prise': allowed is one of a.price"):
             change({"a.prise": 1.0})
-    with refused("input = 'mfu': allowed is one of trainium.mfu, gpu.mfu"):
+    with refuses("input = 'mfu': allowed is one of trainium.mfu, gpu.mfu"):
         tco.scenario("pretrain-70b").with_values({"mfu": 0.4})
-    with refused("option = 'c': allowed is one of a, b"):
+    with refuses("option = 'c': allowed is one of a, b"):
         scenario.cost("c")
-    with refused("scenario = 'lora': allowed is one of lora-13b"):
+    with refuses("scenario = 'lora': allowed is one of lora-13b"):
         tco.scenario("lora")
 
 
@@ -269,20 +269,20 @@ def test_a_first_result_takes_the_port_and_one_run() -> None:
 
 def test_prices_of_what_is_not_there_are_refused() -> None:
     names = sorted({key.split(".price.")[0] for key in facts.figures() if ".price." in key})
-    with refused("instance = 'trn9.48xlarge': allowed is one of trn") as caught:
+    with refuses("instance = 'trn9.48xlarge': allowed is one of trn") as caught:
         tco.price_of("trn9.48xlarge", "on_demand")
     assert any(name in caught.value.allowed for name in names)
-    with refused("purchase = 'lease': allowed is one of on_demand, capacity_block"):
+    with refuses("purchase = 'lease': allowed is one of on_demand, capacity_block"):
         tco.price_of(names[0], "lease")
     ways = "on_demand capacity_block savings_plan reserved spot owned".split()
     priced = {key for key, item in facts.figures().items() if item.value is not None}
     unpriced = [(n, w) for n in names for w in ways if f"{n}.price.{w}" not in priced]
     for name, way in unpriced:
-        with refused(f"price = none for {name}, {way}: allowed is") as caught:
+        with refuses(f"price = none for {name}, {way}: allowed is") as caught:
             tco.price_of(name, way)
         assert "give your offer as an input" in str(caught.value)
     assert unpriced
-    with refused("figure = 'trn1.32xlarge.price'"):
+    with refuses("figure = 'trn1.32xlarge.price'"):
         tco.quote("trn1.32xlarge.price")
 
 
@@ -293,7 +293,7 @@ def test_published_rows_span_the_range_and_name_the_chip() -> None:
     assert (result.low, result.value, result.high, result.chip) == (
         0.277, 0.2965, 0.3314, "Trainium1")  # fmt: skip
     assert result.at(0.3, tco.FIELDS["mfu"]).chip == "", "what somebody typed was measured nowhere"
-    with refused(f"rows = rows without the figure itself: allowed is {middle} among them"):
+    with refuses(f"rows = rows without the figure itself: allowed is {middle} among them"):
         tco.quote(middle, rows={"Trainium1": [low, high]})
     for name in ("lora-13b", "pretrain-70b"):
         for option, chip in (("trainium", "Trainium1"), ("gpu", "H100")):
@@ -326,9 +326,9 @@ def test_other_servers_bring_price_peak_and_step_of_billing() -> None:
         assert back.inputs["gpu.billing_step"].value == step
     query = tco.to_query(other)
     assert tco.from_query(query) == other
-    with refused("price = none for trn2.48xlarge, on_demand: allowed is one of capacity_block"):
+    with refuses("price = none for trn2.48xlarge, on_demand: allowed is one of capacity_block"):
         base.with_instance("trainium", "trn2.48xlarge", "on_demand")
-    with refused("Its throughput was measured on this instance alone"):
+    with refuses("Its throughput was measured on this instance alone"):
         tco.scenario("chat-service").with_instance("gpu", "p5.48xlarge", "on_demand")
     warned = tco.warnings(other, "trainium", "gpu")
     assert [item.text for item in warned if item.kind == "generation"] == [
@@ -361,7 +361,7 @@ def test_a_late_week_costs_reserved_servers_and_the_team() -> None:
     servers = 64 * 35.7608 * 168 * (1 + base.inputs["support"].value)
     assert tco.late_week(base, "trainium") == pytest.approx(servers + team)
     assert tco.late_week(base.with_instance("gpu", "p5.48xlarge", "on_demand"), "gpu") == team
-    with refused("kind = 'service'"):
+    with refuses("kind = 'service'"):
         tco.late_week(tco.scenario("chat-service"), "gpu")
 
 
@@ -441,9 +441,9 @@ def test_a_link_of_nothing_is_the_first_scenario_and_bad_ones_are_refused() -> N
         "trainium.mfu=1.2": "trainium.mfu = 1.2: allowed is more than 0 and at most 1 (ratio)",
         "trainium.mfo=0.2": "input = 'trainium.mfo': allowed is one of trainium.mfu",
     }.items():
-        with refused(message):
+        with refuses(message):
             tco.from_query(query)
-    with refused("currency = EUR: allowed is USD. A link holds no rate"):
+    with refuses("currency = EUR: allowed is USD. A link holds no rate"):
         tco.to_query(tco.scenario(first).in_currency("EUR", 0.9))
 
 
@@ -484,20 +484,20 @@ def test_another_context_is_warned_of(kind, changes) -> None:
         assert next(iter(changes.values())) in result.text
 
 
-def priced(**more) -> dict:
-    return {"price": given("price", 10.0, source="https://example.org", **more)}
+def price(**more) -> dict:
+    return {"price": row_of("price", 10.0, source="https://example.org", **more)}
 
 
 @pytest.mark.parametrize(
     "kind, a, path",
     [
-        ("price", priced(status="primary"), "a.price"),
-        ("date", priced(status="primary", date=TODAY - datetime.timedelta(days=40)), "a.price"),
-        ("vendor claim", priced(status="vendor-claim", date=TODAY), "a.price"),
+        ("price", price(status="primary"), "a.price"),
+        ("date", price(status="primary", date=TODAY - datetime.timedelta(days=40)), "a.price"),
+        ("vendor claim", price(status="vendor-claim", date=TODAY), "a.price"),
         ("peak for measured", {"units_per_second": 1.0}, "a.units_per_second"),
         (
             "throughput of others",
-            {"units_per_second": given("units_per_second", 1.0, status="derived", source="s")},
+            {"units_per_second": row_of("units_per_second", 1.0, status="derived", source="s")},
             "a.units_per_second",
         ),
     ],
@@ -508,7 +508,7 @@ def test_an_input_that_misleads_is_warned_of(kind, a, path) -> None:
 
 
 def test_a_throughput_that_a_vendor_claims_is_not_called_measured() -> None:
-    claimed = given("units_per_second", 1.0, status="vendor-claim", source="s", date=TODAY)
+    claimed = row_of("units_per_second", 1.0, status="vendor-claim", source="s", date=TODAY)
     texts = [w.text for w in tco.warnings(toy(a={"units_per_second": claimed}), "a", "b", TODAY)]
     assert "the throughput of a was claimed by others, on other work" in texts
 
@@ -534,14 +534,14 @@ def test_a_share_of_the_peak_is_no_measurement() -> None:
     del written["options"]["a"]["inputs"]["units_per_second"]
     measured = {"status": "measured", "source": "https://example.org"}
     written["options"]["a"]["inputs"] |= {
-        "peak": given("peak", 10.0),
-        "flop_per_unit": given("flop_per_unit", 5.0),
-        "mfu": given("mfu", 0.5, **measured),
+        "peak": row_of("peak", 10.0),
+        "flop_per_unit": row_of("flop_per_unit", 5.0),
+        "mfu": row_of("mfu", 0.5, **measured),
     }
     assert kinds(read("toy", written)) == []
-    written["options"]["a"]["inputs"]["mfu"] = given("mfu", 0.5)
+    written["options"]["a"]["inputs"]["mfu"] = row_of("mfu", 0.5)
     assert kinds(read("toy", written)) == ["peak for measured"]
-    written["options"]["a"]["inputs"]["mfu"] = given("mfu", 1.0, **measured)
+    written["options"]["a"]["inputs"]["mfu"] = row_of("mfu", 1.0, **measured)
     assert kinds(read("toy", written)) == ["peak for measured"]
 
 
@@ -553,9 +553,9 @@ def test_the_fastest_point_that_keeps_the_latency() -> None:
     assert tco.fastest_within(points, 0.4).batch == 8
     assert tco.fastest_within(points, 10).batch == 64
     for latency in (0.05, math.nan):
-        with refused(f"latency_s = {latency:g}: allowed is 0.1 or more (s)"):
+        with refuses(f"latency_s = {latency:g}: allowed is 0.1 or more (s)"):
             tco.fastest_within(points, latency)
-    with refused("latency_s = 1"):
+    with refuses("latency_s = 1"):
         tco.fastest_within([], 1.0)
 
 
@@ -576,10 +576,10 @@ def test_owned_machines_cost_their_parts() -> None:
     assert result.carbon_kg_per_hour == pytest.approx(5.0)
     for name in good:
         for bad in (-1.0, math.nan, math.inf):
-            with refused(f"{name} = {bad:g}: allowed is"):
+            with refuses(f"{name} = {bad:g}: allowed is"):
                 tco.owning_cost(**good | {name: bad})
-        with refused(f"{name} = '1': allowed is"):
+        with refuses(f"{name} = '1': allowed is"):
             tco.owning_cost(**good | {name: "1"})
     for name, bad in (("pue", 0.9), ("residual", 1.1), ("years", 0.0)):
-        with refused(f"{name} = {bad:g}"):
+        with refuses(f"{name} = {bad:g}"):
             tco.owning_cost(**good | {name: bad})

@@ -37,7 +37,7 @@ class Kernel:
 
 
 @contextmanager
-def started_kernel(variables: dict[str, str]) -> Iterator[Kernel]:
+def start_kernel(variables: dict[str, str]) -> Iterator[Kernel]:
     """A kernel of this Python in the course's folder, with these environment variables too."""
     from jupyter_client.manager import start_new_kernel
 

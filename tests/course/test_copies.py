@@ -229,7 +229,7 @@ STEPS: tuple[tuple[Any, str], ...] = (
 )
 
 
-def interrupted(act: Callable[[], Any], at: int, stop: Callable[[], None]) -> bool:
+def interrupt(act: Callable[[], Any], at: int, stop: Callable[[], None]) -> bool:
     """Act, and call `stop` in place of the step of that number on the disk. Was it reached?"""
     count = itertools.count(1)
 
@@ -250,12 +250,12 @@ def interrupted(act: Callable[[], Any], at: int, stop: Callable[[], None]) -> bo
     return next(count) > at
 
 
-def killed(act: Callable[[], Any], at: int) -> bool:
+def kill_at(act: Callable[[], Any], at: int) -> bool:
     """Act in a process that is killed at a step; whether it was."""
     pid = os.fork()
     if pid == 0:
         try:
-            interrupted(act, at, lambda: os._exit(9))
+            interrupt(act, at, lambda: os._exit(9))
         finally:
             os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
@@ -270,7 +270,7 @@ def test_a_kill_at_any_point_loses_nothing_and_the_next_update_ends_the_same(roo
     copies.sync(whole)
     for at in itertools.count(1):
         copy = copy_of(root, at)
-        if not killed(lambda copy=copy: copies.sync(copy), at):
+        if not kill_at(lambda copy=copy: copies.sync(copy), at):
             break
         assert_all_answers_are_there(copy)
         copies.sync(copy)
@@ -289,7 +289,7 @@ def test_a_full_disk_at_any_point_is_told_and_loses_nothing(root: Path) -> None:
         copy = copy_of(root, at)
         try:
             with copies.alone(copy):
-                if not interrupted(lambda copy=copy: copies.sync(copy), at, full):
+                if not interrupt(lambda copy=copy: copies.sync(copy), at, full):
                     break
         except CopiesError as error:
             assert str(error).startswith("the disk is full. Nothing is lost: free some space")
@@ -328,7 +328,7 @@ def test_restore_brings_a_fresh_copy_and_keeps_the_old_one(
     edit(copies.folder(root) / LAB, ex1="answer 47")
     for at in itertools.count(1):
         copy = copy_of(root, at)
-        if not killed(lambda copy=copy: copies.restore("lab01", copy), at):
+        if not kill_at(lambda copy=copy: copies.restore("lab01", copy), at):
             break
         assert b"answer 47" in b"".join(state(copy).values())
         copies.sync(copy)
@@ -394,7 +394,7 @@ def test_a_kill_while_old_copies_are_taken_over_loses_nothing(clone: Path) -> No
     copies.sync(whole)
     for at in itertools.count(1):
         copy = copy_of(clone, at)
-        if not killed(lambda copy=copy: copies.take_over(copy), at):
+        if not kill_at(lambda copy=copy: copies.take_over(copy), at):
             break
         copies.sync(copy)
         assert state(copy) == state(whole) and copies.changed_files(copy) == []

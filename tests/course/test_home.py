@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.course.kernels import started_kernel
+from tests.course.kernels import start_kernel
 from utils.cli.commands import home as command
 from utils.course import catalog, copies, home, progress, running, tracks
 from utils.course.catalog import ROOT, CatalogError
@@ -263,7 +263,7 @@ def test_a_lesson_is_begun_in_a_kernel_and_done_when_all_its_questions_are(
         return progress.document()[0]["lessons"]
 
     variables = {"COURSE_PROGRESS": str(progress_file), "COURSE_STRICT": "0"}
-    with started_kernel(variables) as kernel:
+    with start_kernel(variables) as kernel:
         kernel.run("from utils.course.lesson import *; begin('lesson03'); Recap()")
         assert recorded() == {"03": "begun"}
         kernel.run("predict(nodes=None, triggers=None); Recap()")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.course.kernels import Kernel, started_kernel
+from tests.course.kernels import Kernel, start_kernel
 from utils.course import lesson
 from utils.course.lesson import Prediction
 from utils.course.shown import Shown
@@ -102,7 +102,7 @@ def test_without_a_sentence_it_says_how_far_off() -> None:
 
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Kernel]:
-    with started_kernel({"COURSE_STRICT": "0"}) as kernel:
+    with start_kernel({"COURSE_STRICT": "0"}) as kernel:
         yield kernel
 
 

@@ -17,7 +17,7 @@ from tests.course.test_copies import (
     clone,
     copy_of,
     edit,
-    killed,
+    kill_at,
     state,
     texts,
     write_course,
@@ -128,7 +128,7 @@ def test_a_kill_while_importing_loses_nothing(here: Path, there: Path) -> None:
     parcel.import_(file, whole)
     for at in range(1, 200):
         copy = copy_of(there, at)
-        if not killed(lambda copy=copy: parcel.import_(file, copy), at):
+        if not kill_at(lambda copy=copy: parcel.import_(file, copy), at):
             break
         parcel.import_(file, copy)
         assert state(copy) == state(whole)

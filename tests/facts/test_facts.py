@@ -22,7 +22,7 @@ EVERY = [*figures().values()]
 QUOTED = [item for main in EVERY for item in (main, *main.also, *main.history)]
 
 
-def derived(formula: str, unit: str) -> float | None:
+def derive(formula: str, unit: str) -> float | None:
     return _computed(Figure("test", None, unit, "", "", "derived", DAY, formula=formula))
 
 
@@ -116,7 +116,7 @@ def test_an_unknown_figure_says_which_and_where_to_look() -> None:
 
 def test_a_figure_made_of_an_unknown_one_is_unknown_too() -> None:
     formula = "2 * {trainium4.power}"
-    assert derived(formula, "W") is None
+    assert derive(formula, "W") is None
     with pytest.raises(Unknown, match="needs trainium4.power, which nobody publishes"):
         _ = Figure("test", None, "W", "", "", "derived", DAY, formula=formula).number
 
@@ -169,11 +169,11 @@ def test_units_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="cannot be given in cakes"):
         figure("trainium2.hbm.bandwidth").to("cakes")
     with pytest.raises(ValueError, match="the formula gives no TB/s"):
-        derived("{trainium2.rate.bf16}", "TB/s")
+        derive("{trainium2.rate.bf16}", "TB/s")
     with pytest.raises(ValueError, match="cannot compute"):
-        derived("{trainium2.rate.bf16} ** 2", "TFLOPS")
+        derive("{trainium2.rate.bf16} ** 2", "TFLOPS")
     with pytest.raises(ValueError, match="is no formula"):
-        derived("{trainium2.rate.bf16} *", "TFLOPS")
+        derive("{trainium2.rate.bf16} *", "TFLOPS")
     assert figure("trainium2.cores").to("cores") == figure("trainium2.cores").number
 
 

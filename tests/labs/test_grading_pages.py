@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
-from tests.browser import launched, violations
+from tests.browser import launch, violations
 from tests.labs.cells import ROOT, Wrong, answer_from, names_of, wrong_entries
 from tests.labs.hostile import record_of
 from utils.course import catalog
@@ -178,7 +178,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_pages_shut_nobody_out_in_either_theme_on_a_wide_and_a_narrow_screen(
     pages: list[str],
 ) -> None:
-    with launched() as browser:
+    with launch() as browser:
         for theme, width in (("light", 1280), ("dark", 390)):
             page = browser.new_page(color_scheme=theme, viewport={"width": width, "height": 900})
             texts: list[str] = []
@@ -198,7 +198,7 @@ def test_tables_are_sorted_by_click_and_by_keyboard_and_stand_without_scripts(
         texts = page.locator("table.sortable").last.locator("tbody tr td:nth-last-child(2)")
         return [float(text) for text in texts.all_inner_texts()]
 
-    with launched() as browser:
+    with launch() as browser:
         page = browser.new_page()
         page.goto(pages[0])
         before = totals(page)

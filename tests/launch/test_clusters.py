@@ -21,7 +21,7 @@ def test_the_arguments_of_a_call_fit_the_definition_of_its_api(name: str) -> Non
     assert list(clusters.faults(name, {})) != []
 
 
-def changed(name: str, *path: Any, to: Any) -> dict[str, Any]:
+def change(name: str, *path: Any, to: Any) -> dict[str, Any]:
     arguments = copy.deepcopy(clusters.documents(name)[0])
     inner = arguments
     for key in path[:-1]:
@@ -45,7 +45,7 @@ def changed(name: str, *path: Any, to: Any) -> dict[str, Any]:
 def test_a_wrong_argument_is_refused_by_name(
     name: str, path: tuple[Any, ...], value: Any, message: str
 ) -> None:
-    (fault,) = clusters.faults(name, changed(name, *path, to=value))
+    (fault,) = clusters.faults(name, change(name, *path, to=value))
     assert message in fault
 
 

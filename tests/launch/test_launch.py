@@ -282,7 +282,7 @@ def test_the_flags_cannot_be_shortened(capsys: pytest.CaptureFixture) -> None:
     assert "unrecognized arguments" in capsys.readouterr().err
 
 
-def refused(ec2: Any, **what: Any) -> str:
+def refusal(ec2: Any, **what: Any) -> str:
     """Why a start is refused; nothing may have been written anywhere."""
     clock = Clock()
     planned = plan("ec2", hours=0.5, run="testrun", owner="ada", **what)
@@ -297,7 +297,7 @@ def refused(ec2: Any, **what: Any) -> str:
 
 def test_a_small_quota_refuses() -> None:
     with account(vcpus=4) as ec2:
-        assert "is 4 vCPU, of which 0 are in use; this needs 8 more" in refused(ec2)
+        assert "is 4 vCPU, of which 0 are in use; this needs 8 more" in refusal(ec2)
 
 
 @pytest.mark.parametrize(
@@ -329,12 +329,12 @@ def test_what_is_missing_in_the_account_is_named() -> None:
         ec2.authorize_security_group_ingress(
             GroupId=named, IpPermissions=[door | {"IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
         )
-        assert "lets something in" in refused(ec2)
+        assert "lets something in" in refusal(ec2)
         ec2.delete_security_group(GroupId=named)
-        assert f"no security group {OWN}" in refused(ec2)
+        assert f"no security group {OWN}" in refusal(ec2)
         iam.remove_role_from_instance_profile(InstanceProfileName=OWN, RoleName=OWN)
         iam.delete_instance_profile(InstanceProfileName=OWN)
-        assert f"no instance profile {OWN}" in refused(ec2)
+        assert f"no instance profile {OWN}" in refusal(ec2)
 
 
 def test_a_run_that_goes_on_refuses_a_second_one(ec2: Any) -> None:

@@ -100,7 +100,7 @@ def test_a_signal_at_any_call_leaves_nothing(ec2: Any, number: int, moment: str)
     assert bool(run_record.runs()) == (number >= SENT)
 
 
-def raised(error: BaseException) -> Callable[[], None]:
+def raiser(error: BaseException) -> Callable[[], None]:
     def act() -> None:
         raise error
 
@@ -113,7 +113,7 @@ def raised(error: BaseException) -> Callable[[], None]:
 def test_an_error_between_start_and_end_leaves_nothing(
     ec2: Any, number: int, moment: str, error: BaseException
 ) -> None:
-    with at_call(number, moment, raised(error)):
+    with at_call(number, moment, raiser(error)):
         with pytest.raises(type(error)):
             launched(Clock())
         assert living(ec2) == []
@@ -125,7 +125,7 @@ def test_an_error_between_start_and_end_leaves_nothing(
 def test_a_lost_answer_leaves_nothing(ec2: Any, number: int, moment: str) -> None:
     """AWS did it, or did not, and nobody told us: then it is looked for before it is believed."""
     lost = ReadTimeoutError(endpoint_url="https://ec2")
-    with at_call(number, moment, raised(lost)):
+    with at_call(number, moment, raiser(lost)):
         with contextlib.suppress(Refused):
             launched(Clock())
         assert living(ec2) == []
@@ -144,7 +144,7 @@ def test_an_instance_that_ec2_lists_late_is_still_found(
 
     monkeypatch.setitem(running.FIND, "ec2", late)
     lost = ReadTimeoutError(endpoint_url="https://ec2")
-    with at_call(SENT - 1, "after", raised(lost)):
+    with at_call(SENT - 1, "after", raiser(lost)):
         assert launched(Clock()).left == ()
         assert living(ec2) == []
 
@@ -152,7 +152,7 @@ def test_an_instance_that_ec2_lists_late_is_still_found(
 def test_a_refusal_is_no_proof_that_nothing_runs(ec2: Any) -> None:
     """The first answer was lost, the repetition of the call is refused, and the instance runs."""
     refusal = ClientError({"Error": {"Code": "RequestExpired"}}, "RunInstances")
-    with at_call(SENT, "after", raised(refusal)):
+    with at_call(SENT, "after", raiser(refusal)):
         assert launched(Clock()).why.startswith("refused")
     assert living(ec2) == [] and run_record.open_runs() == {}
 
@@ -283,7 +283,7 @@ def test_a_launcher_that_is_told_to_end_ends_its_instance(ec2: Any, tmp_path: Pa
 COMMANDS = ("shutdown", "poweroff", "systemctl")
 
 
-def scripted(folder: Path, fails: tuple[str, ...] = (), hours: float = 2.0) -> tuple[list, Path]:
+def run_script(folder: Path, fails: tuple[str, ...] = (), hours: float = 2.0) -> tuple[list, Path]:
     """Runs the user data with commands that only take note: (what was called in order, units)."""
     commands, units = folder / "bin", folder / "units"
     commands.mkdir()
@@ -302,7 +302,7 @@ def scripted(folder: Path, fails: tuple[str, ...] = (), hours: float = 2.0) -> t
 
 
 def test_the_first_thing_an_instance_does_is_to_set_its_end(tmp_path: Path) -> None:
-    called, units = scripted(tmp_path)
+    called, units = run_script(tmp_path)
     assert called[0].startswith("shutdown -P +115 ")
     assert called[1:] == [
         "systemctl daemon-reload",
@@ -320,7 +320,7 @@ def test_the_first_thing_an_instance_does_is_to_set_its_end(tmp_path: Path) -> N
 def test_an_instance_that_cannot_set_its_end_ends_at_once(
     broken: str, off: int, tmp_path: Path
 ) -> None:
-    called, _ = scripted(tmp_path, fails=(broken,))
+    called, _ = run_script(tmp_path, fails=(broken,))
     assert called[off].split() == ["poweroff"]
 
 

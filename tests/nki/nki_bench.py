@@ -33,7 +33,7 @@ NUMPY = {
 LAYOUTS = ("plain", "stepped", "permuted", "shifted", "psum")
 
 
-def issued(call: Callable[[], Any], target: str = "trn2", **options: Any) -> Any:
+def issue(call: Callable[[], Any], target: str = "trn2", **options: Any) -> Any:
     """(program, what `call` returned) of a kernel that is `call`; warnings are errors."""
     kept = []
     with warnings.catch_warnings():
@@ -43,7 +43,7 @@ def issued(call: Callable[[], Any], target: str = "trn2", **options: Any) -> Any
     return program, kept[0]
 
 
-def stored(values: Any, dtype: str) -> np.ndarray:
+def rounds(values: Any, dtype: str) -> np.ndarray:
     """`values` as a tile of `dtype` holds them, by the course's own formats."""
     values = np.asarray(values)
     if dtype in FORMAT:
@@ -53,7 +53,7 @@ def stored(values: Any, dtype: str) -> np.ndarray:
     return np.clip(whole, limits.min, limits.max).astype(dtype)
 
 
-def placed(values: np.ndarray, dtype: str, layout: str = "plain") -> Any:
+def put(values: np.ndarray, dtype: str, layout: str = "plain") -> Any:
     """A tile of that shape with these values, lying in memory as `layout` says."""
     shape = np.shape(values)
     view = empty(shape, dtype, layout)
@@ -84,14 +84,14 @@ def result_of(
 
     def tile(place: Any) -> Any:
         has_values = isinstance(place, tuple) and isinstance(place[0], np.ndarray)
-        return placed(*place) if has_values else place
+        return put(*place) if has_values else place
 
     def call() -> Any:
         into = tile(dst) if isinstance(dst[0], np.ndarray) else empty(*dst)
         instruction(dst=into, **{name: tile(operand) for name, operand in operands.items()})
         return into
 
-    return read(issued(call, target)[1])
+    return read(issue(call, target)[1])
 
 
 def t(shape: tuple[int, ...] = (4, 8), type_: str = "float32", at: str = "plain") -> Any:
@@ -137,15 +137,15 @@ def same(result: np.ndarray, wanted: np.ndarray) -> None:
 
 def cycles(call: Callable[[], Any], target: str = "trn2") -> tuple[str, float]:
     """(engine, cycles) of the last instruction that `call` issues."""
-    program, _ = issued(call, target, values=False)
+    program, _ = issue(call, target, values=False)
     last = program.instructions[-1]
     return last.engine.name, last.checked.cycles
 
 
-def refused(call: Callable[[], Any], *words: str, target: str = "trn2") -> None:
+def refuses(call: Callable[[], Any], *words: str, target: str = "trn2") -> None:
     """`call` breaks a rule; the message has these words, why, a fix, and the line."""
     with pytest.raises(NkiValidationError) as caught:
-        issued(call, target, values=False)
+        issue(call, target, values=False)
     message = str(caught.value)
     assert all(part in message for part in ("\nWhy: ", "\nFix: ", "\nAt: ")), message
     for word in words:
@@ -165,7 +165,7 @@ def breaks(kernel: Any, *words: str, arrays: tuple[Any, ...] = (), target: str =
     return texts[0]
 
 
-def warned(call: Callable[[], Any], *words: str, target: str = "trn2", values: bool = True) -> None:
+def warns(call: Callable[[], Any], *words: str, target: str = "trn2", values: bool = True) -> None:
     """`call` runs, and says what is doubtful, every time it is run."""
     for _ in range(2):
         with pytest.warns(DoubtfulKernel) as caught:
@@ -186,11 +186,11 @@ types = st.sampled_from(("float32", "bfloat16", "float16", "tfloat32", "int32", 
 seeds = st.integers(0, 2**32 - 1)
 
 
-def drawn(seed: int, shape: tuple[int, ...], dtype: str, most: float = 4.0) -> np.ndarray:
+def draw(seed: int, shape: tuple[int, ...], dtype: str, most: float = 4.0) -> np.ndarray:
     """Values that `dtype` holds exactly; floats of both signs up to about `most`."""
     rng = np.random.default_rng(seed)
     if dtype in FORMAT:
-        return stored(rng.uniform(-most, most, shape), dtype)
+        return rounds(rng.uniform(-most, most, shape), dtype)
     limits = np.iinfo(dtype)
     low, high = max(limits.min, -100), min(limits.max, 100)
     return rng.integers(low, high + 1, shape).astype(dtype)

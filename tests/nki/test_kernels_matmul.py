@@ -34,7 +34,7 @@ def matrices(rows: int, depth: int, columns: int, dtype=np.float32):
     )
 
 
-def wanted(lhs_t: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+def product(lhs_t: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     return lhs_t.astype(np.float64).T @ rhs.astype(np.float64)
 
 
@@ -73,14 +73,14 @@ LADDER = [
 @pytest.mark.parametrize(("kernel", "arguments"), LADDER)
 def test_every_step_of_the_ladders_is_the_product(kernel, arguments, dtype) -> None:
     lhs_t, rhs = matrices(256, 256, 1024, dtype)
-    close(nki.simulate(kernel)(lhs_t, rhs, **arguments), wanted(lhs_t, rhs), dtype)
+    close(nki.simulate(kernel)(lhs_t, rhs, **arguments), product(lhs_t, rhs), dtype)
 
 
 @pytest.mark.parametrize("rows", [128, 384])
 def test_an_odd_number_of_rows_of_tiles_is_carried_out_too(rows: int) -> None:
     lhs_t, rhs = matrices(rows, 128, 512)
     for kernel in (matmul_pipelined.skewed, matmul_pipelined.resident):
-        close(nki.simulate(kernel)(lhs_t, rhs), wanted(lhs_t, rhs))
+        close(nki.simulate(kernel)(lhs_t, rhs), product(lhs_t, rhs))
 
 
 def test_sizes_that_do_not_fit_say_so() -> None:
@@ -94,11 +94,11 @@ def test_sizes_that_do_not_fit_say_so() -> None:
 def test_a_left_matrix_as_it_comes_is_turned_on_the_way() -> None:
     lhs_t, rhs = matrices(256, 256, 1024)
     lhs = np.ascontiguousarray(lhs_t.T)
-    close(nki.simulate(matmul_fp32.turning)(lhs, rhs, block_k=2), wanted(lhs_t, rhs))
+    close(nki.simulate(matmul_fp32.turning)(lhs, rhs, block_k=2), product(lhs_t, rhs))
     lhs_t, rhs = matrices(256, 256, 1024, BF16)
     lhs = np.ascontiguousarray(lhs_t.T)
     got = nki.simulate(matmul_pipelined.turning)(lhs, rhs, block_m=1, block_k=2)
-    close(got, wanted(lhs_t, rhs), BF16)
+    close(got, product(lhs_t, rhs), BF16)
 
 
 def test_short_products_keep_apart() -> None:
@@ -112,7 +112,7 @@ def test_short_products_keep_apart() -> None:
 @pytest.mark.parametrize("columns", [512, 1216, 704])
 def test_the_last_tile_need_not_be_full(columns: int) -> None:
     lhs_t, rhs = matrices(256, 256, columns)
-    close(nki.simulate(matmul_fp32.panels)(lhs_t, rhs, block_m=1), wanted(lhs_t, rhs))
+    close(nki.simulate(matmul_fp32.panels)(lhs_t, rhs, block_m=1), product(lhs_t, rhs))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, BF16], ids=["fp32", "bf16"])

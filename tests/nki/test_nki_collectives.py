@@ -24,7 +24,7 @@ def hbm(shape, dtype):
     return nl.ndarray(shape, dtype=dtype, buffer=nl.shared_hbm)
 
 
-def drawn(ranks, rows, columns=3):
+def draw(ranks, rows, columns=3):
     return np.random.default_rng(ranks).integers(-50, 50, (ranks, rows, columns)).astype(np.int32)
 
 
@@ -36,7 +36,7 @@ groups = st.sampled_from(
 @settings(max_examples=12)
 @given(groups, st.sampled_from(sorted(OPERATORS, key=repr)))
 def test_each_rank_gets_what_numpy_says(lists, op) -> None:
-    x = drawn(4, 4)
+    x = draw(4, 4)
 
     def kernel(a):
         group = ReplicaGroup(lists)
@@ -86,7 +86,7 @@ def ring(a, steps):
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_ring_by_hand_gives_the_sum_and_says_whose_data_it_has(cores) -> None:
-    x = drawn(3, 2)
+    x = draw(3, 2)
     for rank, (total, seen) in enumerate(nki.simulate(nki.jit(ring)[cores], ranks=3)(x, 3)):
         np.testing.assert_array_equal(total, x.sum(0))
         assert seen[0].tolist() == [rank, (rank - 1) % 3, (rank - 2) % 3]
@@ -101,7 +101,7 @@ def test_pairs_and_reductions_on_the_way() -> None:
         ncc.collective_permute_implicit_reduce([[a]], [[moved]], [[made]], group, nl.add)
         return moved, made
 
-    x = drawn(3, 2)
+    x = draw(3, 2)
     source = {2: 0, 1: 2, 0: 1}
     for rank, (moved, made) in enumerate(nki.simulate(kernel, ranks=3)(x)):
         np.testing.assert_array_equal(moved, x[source[rank]])

@@ -26,14 +26,14 @@ ROWS = target("trn1").partitions
 WIDE = 512
 
 
-def recorded(kernel: Callable[..., Any], *shapes: tuple[int, ...]) -> Program:
+def record(kernel: Callable[..., Any], *shapes: tuple[int, ...]) -> Program:
     inputs = tuple(nki.Shape(shape, "float32") for shape in shapes)
     with warnings.catch_warnings(), capacity.spilling():
         warnings.simplefilter("ignore")
         return launch.run(nki.jit(kernel), inputs, {}, values=False, target="trn1")
 
 
-def timed(program: Program, *rules: str) -> Profile:
+def time_of(program: Program, *rules: str) -> Profile:
     return profile_of(program, as_compiled=rules)
 
 
@@ -73,9 +73,9 @@ def crowded(x):
 
 
 def test_without_rules_nothing_changes_and_unknown_ones_are_named() -> None:
-    program = recorded(repeated, (ROWS, WIDE))
+    program = record(repeated, (ROWS, WIDE))
     assert compile_program(program, ()) is program
-    assert timed(program).seconds == profile_of(program).seconds
+    assert time_of(program).seconds == profile_of(program).seconds
     with pytest.raises(ValueError, match="no rule is 'magic'; there are 'merge', 'fold'"):
         compile_program(program, ["magic"])
 
@@ -86,8 +86,8 @@ def test_every_rule_says_what_it_does_and_what_suggests_it() -> None:
 
 
 def test_what_fits_is_loaded_once() -> None:
-    program = recorded(repeated, (ROWS, WIDE))
-    once = timed(program, "hoist")
+    program = record(repeated, (ROWS, WIDE))
+    once = time_of(program, "hoist")
     assert profile_of(program).hbm_read == 3 * once.hbm_read == 3 * ROWS * WIDE * 4
     assert len(program.instructions) == len(once.program.instructions) + 2
 
@@ -99,8 +99,8 @@ def test_what_is_written_meanwhile_is_loaded_again() -> None:
             nisa.dma_copy(dst=place, src=loaded(place))
         return place
 
-    program = recorded(kernel, (ROWS, WIDE))
-    assert timed(program, "hoist").hbm_read == profile_of(program).hbm_read
+    program = record(kernel, (ROWS, WIDE))
+    assert time_of(program, "hoist").hbm_read == profile_of(program).hbm_read
 
 
 def test_what_does_not_fit_is_loaded_again() -> None:
@@ -112,8 +112,8 @@ def test_what_does_not_fit_is_loaded_again() -> None:
                 nisa.memset(dst=tile(WIDE), value=0.0)
                 loaded(x[part])
 
-    program = recorded(kernel, (2, ROWS, columns))
-    assert timed(program, "hoist").hbm_read == profile_of(program).hbm_read
+    program = record(kernel, (2, ROWS, columns))
+    assert time_of(program, "hoist").hbm_read == profile_of(program).hbm_read
 
 
 def names(program: Program) -> list[str]:
@@ -126,13 +126,13 @@ def test_a_row_of_one_bank_is_spread_into_psum_and_read_there() -> None:
         wide = nl.broadcast_to(loaded(row), x.shape)
         nisa.tensor_tensor(dst=tile(x.shape[1]), data1=data, data2=wide, op=nl.multiply)
 
-    short = recorded(kernel, (ROWS, WIDE), (1, WIDE))
+    short = record(kernel, (ROWS, WIDE), (1, WIDE))
     assert short.count("nc_stream_shuffle") == 4 and short.instructions[-1].checked.cycles == 1024
     made = compile_program(short, ["broadcast"])
     assert names(made) == ["dma_copy", "dma_copy", "nc_matmul", "tensor_tensor"]
     assert made.instructions[-1].checked.cycles == WIDE, "one operand is in PSUM"
-    assert timed(short, "broadcast").hbm_read == profile_of(short).hbm_read
-    long = compile_program(recorded(kernel, (ROWS, 2 * WIDE), (1, 2 * WIDE)), ["broadcast"])
+    assert time_of(short, "broadcast").hbm_read == profile_of(short).hbm_read
+    long = compile_program(record(kernel, (ROWS, 2 * WIDE), (1, 2 * WIDE)), ["broadcast"])
     assert names(long)[2:] == 2 * ["nc_matmul", "activation"] + ["tensor_tensor"]
 
 
@@ -149,7 +149,7 @@ def test_a_row_is_copied_where_psum_is_full_or_its_tile_changes(banks: int, spre
         for made in full:
             nisa.tensor_copy(dst=tile(), src=made)
 
-    made = names(compile_program(recorded(kernel, (ROWS, WIDE), (1, WIDE)), ["broadcast"]))
+    made = names(compile_program(record(kernel, (ROWS, WIDE), (1, WIDE)), ["broadcast"]))
     assert spread in made[made.index("nc_matmul") : made.index("nc_matmul") + 3]
     assert ("activation" in made) is (spread == "activation")
 
@@ -170,7 +170,7 @@ def test_what_is_computed_again_is_kept(change: str, columns: int, times: int) -
             if change != "nothing":
                 nisa.memset(dst=data if change == "input" else result, value=0.0)
 
-    made = compile_program(recorded(kernel, (ROWS, columns)), ["reuse"])
+    made = compile_program(record(kernel, (ROWS, columns)), ["reuse"])
     products = [i for i in made.instructions if i.checked.spec.name == "tensor_tensor"]
     first = [i for i in products if i.args["data1"].storage is i.args["data2"].storage
              and i.args["op"] is nl.multiply]  # fmt: skip
@@ -189,7 +189,7 @@ def test_a_loop_over_short_rows_is_one_pass_if_they_fit_into_a_bank(trips, merge
             nisa.tensor_reduce(dst=sums[:, o : o + 1], data=made, op=nl.add, axis=1)
         nisa.tensor_copy(dst=tile(trips), src=sums)
 
-    program = recorded(kernel, (ROWS, trips + taps), (ROWS, taps))
+    program = record(kernel, (ROWS, trips + taps), (ROWS, taps))
     made = compile_program(program, ["merge"])
     assert made.count("tensor_tensor") == made.count("tensor_reduce") == (1 if merged else trips)
     if merged:
@@ -199,7 +199,7 @@ def test_a_loop_over_short_rows_is_one_pass_if_they_fit_into_a_bank(trips, merge
         assert total.args["dst"].elements == trips
         cycles = [max(64, 2 * trips * taps), max(64, trips * taps)]
         assert [product.checked.cycles, total.checked.cycles] == cycles
-        assert timed(program, "merge").seconds < profile_of(program).seconds or trips < 3
+        assert time_of(program, "merge").seconds < profile_of(program).seconds or trips < 3
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_four_sums_of_a_longer_loop_are_one_where_it_uses_psum(buffer, trips, su
             nisa.tensor_reduce(dst=total, data=made, op=nl.add, axis=1)
             nisa.tensor_scalar(dst=totals[:, o : o + 1], data=total, op0=nl.add, operand0=1.0)
 
-    made = compile_program(recorded(kernel, (ROWS, trips + taps), (ROWS, taps)), ["merge"])
+    made = compile_program(record(kernel, (ROWS, trips + taps), (ROWS, taps)), ["merge"])
     assert made.count("tensor_tensor") == made.count("tensor_scalar") == trips
     assert made.count("tensor_reduce") == sums
     if sums < trips:
@@ -243,7 +243,7 @@ def test_a_loop_whose_iterations_depend_on_each_other_stays(carried: str) -> Non
             read = total[:, o : o + 1] if carried == "shifted" else data[:, o : o + 1]
             nisa.tensor_scalar(dst=total[:, at : at + 1], data=read, op0=nl.add, operand0=1.0)
 
-    program = recorded(kernel, (ROWS, 16))
+    program = record(kernel, (ROWS, 16))
     assert compile_program(program, ["merge"]).count("tensor_scalar") == 4
 
 
@@ -262,7 +262,7 @@ def test_a_result_that_is_only_copied_is_written_where_its_copy_goes(more: str) 
         nisa.dma_copy(dst=result, src=place)
         return result
 
-    made = compile_program(recorded(kernel, (ROWS, WIDE)), ["fold"])
+    made = compile_program(record(kernel, (ROWS, WIDE)), ["fold"])
     assert ("tensor_copy" in names(made)) is (more != "nothing")
     if more == "nothing":
         assert names(made) == ["dma_copy", "activation", "dma_copy"]
@@ -279,7 +279,7 @@ def test_copies_and_scales_go_to_the_scalar_engine_unless_an_engine_is_asked_for
         nisa.tensor_copy(dst=tile(), src=data, engine=nisa.engine.vector)
         nisa.tensor_tensor(dst=tile(), data1=data, data2=data, op=nl.add)
 
-    made = compile_program(recorded(kernel, (ROWS, WIDE)), ["engines"])
+    made = compile_program(record(kernel, (ROWS, WIDE)), ["engines"])
     scalar = [i.engine is engine.scalar for i in made.instructions]
     assert scalar == [False, True, True, False, False, False]
 
@@ -288,7 +288,7 @@ def test_a_reciprocal_takes_fewer_cycles() -> None:
     def kernel(x):
         nisa.reciprocal(dst=tile(), data=loaded(x))
 
-    program = recorded(kernel, (ROWS, WIDE))
+    program = record(kernel, (ROWS, WIDE))
     made = compile_program(program, ["elementwise"])
     assert made.instructions[-1].checked.cycles == table()["compiled_reciprocal"]["value"] * WIDE
     assert program.instructions[-1].checked.cycles == 8 * WIDE, "the program stays as it is"
@@ -298,19 +298,19 @@ def test_what_does_not_fit_is_saved_and_brought_back() -> None:
     columns = 4096
     with pytest.raises(NkiValidationError, match="its live tiles take"):
         profile(nki.jit(crowded), target="trn1")(nki.Shape((ROWS, columns), "float32"))
-    program = recorded(crowded, (ROWS, columns))
+    program = record(crowded, (ROWS, columns))
     limit = usable_bytes(program.target, nl.sbuf)
     made = compile_program(program, ["spill"])
     assert levels(program).max() > limit >= levels(made).max()
     both = spilled_bytes(made)
-    result = timed(program, "spill")
+    result = time_of(program, "spill")
     assert both > 0 and both % (2 * ROWS * columns * 4) == 0, "whole tiles, out and in"
     assert result.hbm_read == both / 2
     assert result.hbm_written == profile_of(program).hbm_written + both / 2
 
 
 def test_a_kernel_that_fits_is_not_spilled() -> None:
-    program = recorded(repeated, (ROWS, WIDE))
+    program = record(repeated, (ROWS, WIDE))
     made = compile_program(program, ["spill"])
     assert len(made.instructions) == len(program.instructions) and spilled_bytes(made) == 0
 
@@ -348,11 +348,11 @@ def test_more_is_read_only_where_something_is_spilled(loads: list[int], columns:
         nisa.dma_copy(dst=result, src=total)
         return result
 
-    program = recorded(kernel, (4, ROWS, columns))
+    program = record(kernel, (4, ROWS, columns))
     fits = levels(program).max() <= usable_bytes(program.target, nl.sbuf)
     result = profile_of(program, as_compiled=True)
     if fits:
         assert spilled_bytes(result.program) == 0
         assert result.hbm_read <= profile_of(program).hbm_read
     assert levels(result.program).max() <= max(usable_bytes(program.target, nl.sbuf), 0)
-    assert timed(program).seconds == profile_of(program).seconds
+    assert time_of(program).seconds == profile_of(program).seconds

@@ -203,7 +203,7 @@ def test_shared_tensors_must_agree() -> None:
         on_two(kernel, X)
 
 
-def refused(kernel, *words, target="trn2") -> None:
+def refuses(kernel, *words, target="trn2") -> None:
     with pytest.raises(NkiValidationError) as result:
         on_two(kernel, X, target=target)
     for word in words:
@@ -222,15 +222,15 @@ def test_rules_of_meeting() -> None:
 
         return kernel
 
-    refused(barrier(lambda: empty((4, 4), "float32")), "data", "sbuf")
-    refused(barrier(cores=(0, 2)), "(0, 2)", "(0, 1)")
-    refused(barrier(), "trn2", target="trn1")
-    refused(send(to=5), "send_to_rank is 5", "0 and 1")
-    refused(send(source=0), "recv_from_rank is 0")
-    refused(send(dst=((8, 4), "bfloat16")), "bfloat16", "float32")
-    refused(send(dst=((8, 5), "float32")), "(8, 5)")
+    refuses(barrier(lambda: empty((4, 4), "float32")), "data", "sbuf")
+    refuses(barrier(cores=(0, 2)), "(0, 2)", "(0, 1)")
+    refuses(barrier(), "trn2", target="trn1")
+    refuses(send(to=5), "send_to_rank is 5", "0 and 1")
+    refuses(send(source=0), "recv_from_rank is 0")
+    refuses(send(dst=((8, 4), "bfloat16")), "bfloat16", "float32")
+    refuses(send(dst=((8, 5), "float32")), "(8, 5)")
     wide = ((8, 300), "float32")
-    refused(send(src=wide, dst=wide, dma_engine=nisa.dma_engine.gpsimd_dma), "1200 bytes", "1024")
+    refuses(send(src=wide, dst=wide, dma_engine=nisa.dma_engine.gpsimd_dma), "1200 bytes", "1024")
     on_two(send(src=wide, dst=wide), X)
 
     def uneven(x):
@@ -238,7 +238,7 @@ def test_rules_of_meeting() -> None:
         one, two = (empty((8, 4 + me), "float32") for _ in "12")
         nisa.sendrecv(one, two, 1 - me, 1 - me, 0)
 
-    refused(uneven, "(8, 4)", "(8, 5)")
+    refuses(uneven, "(8, 4)", "(8, 5)")
 
 
 def test_alone_a_barrier_does_nothing_and_an_exchange_is_refused() -> None:

@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from tests.nki.nki_bench import (
     FORMAT,
     NUMPY,
-    drawn,
+    draw,
     empty,
-    issued,
+    issue,
     layouts,
-    placed,
+    put,
     result_of,
+    rounds,
     same,
     seeds,
     shapes,
-    stored,
     types,
 )
 from utils.chip.formats import FORMATS, round_to
@@ -101,9 +101,9 @@ def test_floats_become_integers_to_nearest_even_and_saturate(name: str) -> None:
 @settings(max_examples=60)
 @given(shapes, types, types, layouts, layouts, seeds)
 def test_a_copy_rounds_once(shape, from_, to, here, there, seed) -> None:
-    x = drawn(seed, shape, from_)
+    x = draw(seed, shape, from_)
     result = result_of(nisa.tensor_copy, (shape, to, there), src=(x, from_, here))
-    same(result, x if from_ == to else stored(x, to))
+    same(result, x if from_ == to else rounds(x, to))
 
 
 @pytest.mark.parametrize("engine", ("vector", "scalar", "gpsimd"))
@@ -115,10 +115,10 @@ def test_copies_of_one_type_keep_every_bit(engine: str, name: str) -> None:
 
     def copied():
         dst = empty(x.shape, name)
-        nisa.tensor_copy(dst=dst, src=placed(x, name), engine=nisa.engine[engine])
+        nisa.tensor_copy(dst=dst, src=put(x, name), engine=nisa.engine[engine])
         return dst
 
-    _, dst = issued(copied)
+    _, dst = issue(copied)
     np.testing.assert_array_equal(dst.array().view(np.uint8), bits)
 
 

@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from tests.nki.nki_bench import (
     NUMPY,
     cycles,
-    drawn,
+    draw,
     empty,
     floats,
-    issued,
+    issue,
     out,
-    placed,
+    put,
     read,
-    refused,
+    refuses,
     result_of,
+    rounds,
     same,
     sbuf,
     seeds,
-    stored,
     t,
     types,
-    warned,
+    warns,
 )
 from utils.chip import mx
 from utils.nki.simulator import launch
@@ -35,7 +35,7 @@ from utils.nki.simulator.errors import NkiValidationError
 from utils.nki.simulator.instructions.quantize import scale_rows
 
 
-def simulated(kernel, *arrays, target="trn2"):
+def simulate(kernel, *arrays, target="trn2"):
     return launch.run(nki.jit(kernel), arrays, {}, target=target).results
 
 
@@ -66,7 +66,7 @@ def test_gather_of_rows_in_three_spellings(seed, size, kind, dtype) -> None:
             results.append(out(tile))
         return tuple(results)
 
-    for result in simulated(kernel, table, index.astype(kind)):
+    for result in simulate(kernel, table, index.astype(kind)):
         same(result, table[index[:, 0]])
 
 
@@ -82,7 +82,7 @@ def test_gather_of_a_part_of_each_row() -> None:
         nisa.dma_copy(dst=more, src=source)
         return out(tile), out(more)
 
-    for result in simulated(kernel, table, index.astype(np.int32)):
+    for result in simulate(kernel, table, index.astype(np.int32)):
         same(result, table[index[:, 0], 5:11])
 
 
@@ -103,9 +103,7 @@ def test_rows_that_do_not_exist_are_left_out(dtype) -> None:
 
     plain = {"float8_e4m3fn_x4": np.uint32, "float4_e2m1fn_x4": np.uint16}
     table = bits.astype(plain.get(dtype) or NUMPY[dtype])
-    same(
-        simulated(kernel, table, index), np.stack([table[3], 0 * table[0], table[0], 0 * table[0]])
-    )
+    same(simulate(kernel, table, index), np.stack([table[3], 0 * table[0], table[0], 0 * table[0]]))
 
 
 def test_an_index_outside_is_named() -> None:
@@ -115,7 +113,7 @@ def test_an_index_outside_is_named() -> None:
 
     table, index = np.zeros((10, 8), np.float32), np.array([[3], [9], [10], [0]], np.int32)
     with pytest.raises(NkiValidationError, match=r"index 10 in row 2 .* 0 to 9"):
-        simulated(kernel, table, index)
+        simulate(kernel, table, index)
 
 
 @settings(max_examples=25)
@@ -125,14 +123,14 @@ def test_scatter_writes_its_rows_only(seed, skip) -> None:
     index = index.astype(np.int32)
     if skip:
         index[3] = 60
-    values = drawn(seed, (24, 16), "float32")
+    values = draw(seed, (24, 16), "float32")
 
     def kernel(target, values, index):
         mode = nisa.oob_mode.skip if skip else nisa.oob_mode.error
         nisa.dma_copy(target.vector_select(0, sbuf(index)), sbuf(values), oob_mode=mode)
 
     result = table.copy()
-    simulated(kernel, result, values, index)
+    simulate(kernel, result, values, index)
     wanted = table.copy()
     good = index[:, 0] < 60
     wanted[index[good, 0]] = values[good]
@@ -149,7 +147,7 @@ def test_both_cores_scatter_and_leave_out_rows_that_do_not_exist() -> None:
         nisa.dma_copy(place, sbuf(values[half]), oob_mode=nisa.oob_mode.skip)
         return out
 
-    values = drawn(3, (24, 16), "float32")
+    values = draw(3, (24, 16), "float32")
     index = np.arange(24, dtype=np.int32)[:, None] * 2
     index[[3, 20]] = -1
     kept = np.setdiff1d(np.arange(24), [3, 20])
@@ -157,7 +155,7 @@ def test_both_cores_scatter_and_leave_out_rows_that_do_not_exist() -> None:
 
 
 def test_one_index_moves_a_view() -> None:
-    batches = drawn(5, (4, 32, 8), "float32")
+    batches = draw(5, (4, 32, 8), "float32")
 
     def kernel(batches, which):
         index = sbuf(which)
@@ -177,7 +175,7 @@ def test_one_index_moves_a_view() -> None:
         nisa.tensor_copy(column, whole.ap([[8, 128], [1, 1]], scalar_offset=index, indirect_dim=1))
         return (*results, out(column))
 
-    *result, column = simulated(kernel, batches, np.array([[2]], np.int32))
+    *result, column = simulate(kernel, batches, np.array([[2]], np.int32))
     for item in result:
         same(item, batches[2])
     same(column, batches.reshape(128, 8)[:, 2:3])
@@ -191,24 +189,24 @@ def test_views_at_run_time_that_are_refused() -> None:
         return call
 
     one = ((1, 1), "int32")
-    refused(view((10, 8), lambda t, i: t.vector_select(1, i)), "dimension 1", "rows")
-    refused(view((10, 8), lambda t, i: t.vector_select(0, i), buffer=nl.sbuf), "nc_n_gather")
-    refused(view((10, 8), lambda t, i: t.vector_select(0, i), ((8, 1), "float32")), "float32")
-    refused(view((10, 8), lambda t, i: t.vector_select(0, i), ((8, 2), "int32")), "(8, 2)")
-    refused(view((10, 8), lambda t, i: t.vector_select(0, i)[2:4]), "sliced along dimension 0")
-    refused(view((10, 8), lambda t, i: t.vector_select(0, i).vector_select(0, i)), "already")
-    refused(view((10, 8), lambda t, i: t.select(0, i)), "8 values", "vector_select")
-    refused(view((10, 8), lambda t, i: t.select(0, i), one, nl.sbuf), "partition")
-    refused(view((10, 8), lambda t, i: t[i]), "run time", "scalar_offset")
-    refused(
+    refuses(view((10, 8), lambda t, i: t.vector_select(1, i)), "dimension 1", "rows")
+    refuses(view((10, 8), lambda t, i: t.vector_select(0, i), buffer=nl.sbuf), "nc_n_gather")
+    refuses(view((10, 8), lambda t, i: t.vector_select(0, i), ((8, 1), "float32")), "float32")
+    refuses(view((10, 8), lambda t, i: t.vector_select(0, i), ((8, 2), "int32")), "(8, 2)")
+    refuses(view((10, 8), lambda t, i: t.vector_select(0, i)[2:4]), "sliced along dimension 0")
+    refuses(view((10, 8), lambda t, i: t.vector_select(0, i).vector_select(0, i)), "already")
+    refuses(view((10, 8), lambda t, i: t.select(0, i)), "8 values", "vector_select")
+    refuses(view((10, 8), lambda t, i: t.select(0, i), one, nl.sbuf), "partition")
+    refuses(view((10, 8), lambda t, i: t[i]), "run time", "scalar_offset")
+    refuses(
         view((10, 8), lambda t, i: t.ap([[8, 4], [1, 8]], vector_offset=i)), "8 indices", "4 rows"
     )
-    refused(
+    refuses(
         view((10, 8), lambda t, i: t.ap([[8, 8], [1, 8]], vector_offset=i, scalar_offset=i)),
         "together",
     )
-    refused(view((10, 8), lambda t, i: t.ap([[8, 1]], scalar_offset=i, indirect_dim=2), one), "=2")
-    refused(view((10, 8), lambda t, i: t.ap([[8, 1]], scalar_offset="1"), one), "'1'")
+    refuses(view((10, 8), lambda t, i: t.ap([[8, 1]], scalar_offset=i, indirect_dim=2), one), "=2")
+    refuses(view((10, 8), lambda t, i: t.ap([[8, 1]], scalar_offset="1"), one), "'1'")
 
 
 def test_an_address_at_run_time_costs_600_cycles() -> None:
@@ -227,7 +225,7 @@ def test_an_address_at_run_time_costs_600_cycles() -> None:
 @given(seeds, st.sampled_from((16, 32, 128)), st.integers(1, 5), st.sampled_from((1, 2, 8)), types)
 def test_local_gather_shares_indices_of_16_partitions(seed, lanes, columns, run, dtype) -> None:
     rng = np.random.default_rng(seed)
-    values = drawn(seed, (lanes, 64), dtype)
+    values = draw(seed, (lanes, 64), dtype)
     index = rng.integers(0, 64 - run + 1, (lanes, columns))
     valid = int(rng.integers(1, 16 * columns + 1))
 
@@ -254,7 +252,7 @@ def test_local_gather_leaves_what_lies_behind_the_valid_indices() -> None:
 @settings(max_examples=30)
 @given(seeds, st.sampled_from((1, 7, 128)), st.integers(1, 40), st.integers(1, 30), types)
 def test_nc_n_gather(seed, lanes, size, count, dtype) -> None:
-    values = drawn(seed, (lanes, size), dtype)
+    values = draw(seed, (lanes, size), dtype)
     index = np.random.default_rng(seed).integers(0, size, (lanes, count))
 
     pair = {"data": (values, dtype), "indices": (index, "uint32")}
@@ -267,26 +265,26 @@ def test_gathers_that_are_refused() -> None:
         source, index = empty((lanes, 64), dtype), empty((lanes, 1), kind)
         return lambda: nisa.local_gather(empty(into, "float32"), source, index, **options)
 
-    refused(lambda: local(8, into=(8, 16))(), "multiple of 16")
-    refused(lambda: local(dtype="bfloat16")(), "bfloat16")
-    refused(lambda: local(kind="uint32")(), "index is uint32", "uint16")
-    refused(lambda: local(num_elem_per_idx=3)(), "1, 2, 4, 8, 16, 32")
-    refused(lambda: local(num_valid_indices=17)(), "17", "16")
-    refused(lambda: local(into=(16, 15))(), "15", "16")
-    refused(lambda: local(into=(32, 16))(), "partitions differ")
+    refuses(lambda: local(8, into=(8, 16))(), "multiple of 16")
+    refuses(lambda: local(dtype="bfloat16")(), "bfloat16")
+    refuses(lambda: local(kind="uint32")(), "index is uint32", "uint16")
+    refuses(lambda: local(num_elem_per_idx=3)(), "1, 2, 4, 8, 16, 32")
+    refuses(lambda: local(num_valid_indices=17)(), "17", "16")
+    refuses(lambda: local(into=(16, 15))(), "15", "16")
+    refuses(lambda: local(into=(32, 16))(), "partitions differ")
     n = nisa.nc_n_gather
-    refused(lambda: n(t(), t(), t(type_="int32")), "uint32")
-    refused(lambda: n(t(), t(type_="int32"), t(type_="uint32")), "int32")
-    refused(lambda: n(t((4, 7), "int32"), t(type_="int32"), t(type_="uint32")), "7", "8")
+    refuses(lambda: n(t(), t(), t(type_="int32")), "uint32")
+    refuses(lambda: n(t(), t(type_="int32"), t(type_="uint32")), "int32")
+    refuses(lambda: n(t((4, 7), "int32"), t(type_="int32"), t(type_="uint32")), "7", "8")
     wrong = np.zeros((4, 3), int)
     wrong[2, 1] = 8
     for call, words in (
-        (lambda: n(t((4, 3)), t(), placed(wrong, "uint32")), "1 of partition 2(.|\n)*0 to 7"),
+        (lambda: n(t((4, 3)), t(), put(wrong, "uint32")), "1 of partition 2(.|\n)*0 to 7"),
         (lambda: nisa.local_gather(t((16, 16), "int8"), t((16, 8), "int8"),
-                                   placed(np.full((16, 1), 8), "uint16")), "(.|\n)*0 to 7"),
+                                   put(np.full((16, 1), 8), "uint16")), "(.|\n)*0 to 7"),
     ):  # fmt: skip
         with pytest.raises(NkiValidationError, match=f"index 8 at position {words}"):
-            issued(call)
+            issue(call)
 
 
 def test_costs_of_gathers() -> None:
@@ -329,10 +327,10 @@ def test_nonzero_with_count_writes_every_16th_partition(seed, lanes, size, dtype
 def test_nonzero_with_count_is_refused() -> None:
     call = nisa.nonzero_with_count
     src, dst = (lambda: t((16, 8), "int32")), (lambda: t((16, 9), "int32"))
-    refused(lambda: call(dst(), src()), "trn2", target="trn1")
-    refused(lambda: call(src(), src()), "one element more")
-    refused(lambda: call(t((16, 9), "uint32"), src()), "dst is uint32")
-    refused(lambda: call(dst(), src(), padding_val=0.5), "padding")
+    refuses(lambda: call(dst(), src()), "trn2", target="trn1")
+    refuses(lambda: call(src(), src()), "one element more")
+    refuses(lambda: call(t((16, 9), "uint32"), src()), "dst is uint32")
+    refuses(lambda: call(dst(), src(), padding_val=0.5), "padding")
 
 
 # ---- the largest ---------------------------------------------------------------------------------
@@ -342,12 +340,12 @@ def test_nonzero_with_count_is_refused() -> None:
 @given(seeds, st.sampled_from((1, 5, 128)), st.integers(8, 40), floats, st.booleans())
 def test_eight_at_a_time(seed, lanes, size, dtype, repeats) -> None:
     rng = np.random.default_rng(seed)
-    values = drawn(seed, (lanes, size), dtype)
+    values = draw(seed, (lanes, size), dtype)
     if repeats:
-        values = stored(rng.integers(0, 6, (lanes, size)), dtype)
+        values = rounds(rng.integers(0, 6, (lanes, size)), dtype)
 
     def call():
-        data = placed(values, dtype)
+        data = put(values, dtype)
         most, where = empty((lanes, 8), dtype), empty((lanes, 8), "uint32")
         nisa.max8(most, data)
         nisa.nc_find_index8(where, data, most)
@@ -355,7 +353,7 @@ def test_eight_at_a_time(seed, lanes, size, dtype, repeats) -> None:
         nisa.nc_match_replace8(rest, data, most, -128.0, dst_idx=taken)
         return most, where, rest, taken
 
-    most, where, rest, taken = (read(item) for item in issued(call)[1])
+    most, where, rest, taken = (read(item) for item in issue(call)[1])
     same(most, -np.sort(-values, axis=1)[:, :8])
     for lane in range(lanes):
         assert sorted(where[lane]) == sorted(taken[lane])
@@ -369,9 +367,9 @@ def test_equal_values_and_values_that_are_not_there() -> None:
     """The example of the documentation, and a bug of old: a missing value has all bits set."""
 
     def call():
-        data = placed([[1, 2, 3, 4, 8, 8, 8, 8, 8, 8, 8]], "float32")
-        sought = placed([[3, 8, 8, 8, 8, 8, 8, 8]], "float32")
-        other = placed([[3, 9, 8, 8, 5, 1, 8, 8]], "float32")
+        data = put([[1, 2, 3, 4, 8, 8, 8, 8, 8, 8, 8]], "float32")
+        sought = put([[3, 8, 8, 8, 8, 8, 8, 8]], "float32")
+        other = put([[3, 9, 8, 8, 5, 1, 8, 8]], "float32")
         match_, backwards = empty((1, 8), "uint32"), empty((1, 8), "uint32")
         nisa.nc_find_index8(match_, data, sought)
         nisa.nc_match_replace8(empty((1, 11), "float32"), data, sought, 0.0, dst_idx=backwards)
@@ -380,7 +378,7 @@ def test_equal_values_and_values_that_are_not_there() -> None:
         nisa.nc_find_index8(short, data, other)
         return match_, backwards, missing, short
 
-    result, backwards, missing, short = (read(item).tolist() for item in issued(call)[1])
+    result, backwards, missing, short = (read(item).tolist() for item in issue(call)[1])
     assert result == [[2, 4, 5, 6, 7, 8, 9, 10]]
     assert backwards == [[2, 10, 9, 8, 7, 6, 5, 4]]
     assert missing == [[2, 0xFFFFFFFF, 4, 5, 0xFFFFFFFF, 0, 6, 7]]
@@ -392,14 +390,14 @@ def test_equal_values_and_values_that_are_not_there() -> None:
 def test_topk_reads_a_snake(seed, lanes, n, data) -> None:
     k = data.draw(st.integers(1, n))
     columns = -(-n // 16)
-    values = drawn(seed, (lanes, columns), "bfloat16")
+    values = draw(seed, (lanes, columns), "bfloat16")
 
     def call():
         most, where = empty((lanes, k), "bfloat16"), empty((lanes, k), "uint32")
-        nisa.topk(most, where, placed(values, "bfloat16"), n)
+        nisa.topk(most, where, put(values, "bfloat16"), n)
         return most, where
 
-    most, where = (read(item) for item in issued(call)[1])
+    most, where = (read(item) for item in issue(call)[1])
     for lane in range(lanes):
         group = values[lane // 16 * 16 : lane // 16 * 16 + 16]
         snake = np.array([group[i % 16, i // 16] for i in range(n)])
@@ -411,25 +409,25 @@ def test_searches_that_are_refused() -> None:
     def row(n, dtype="float32"):
         return t((4, n), dtype)
 
-    refused(lambda: nisa.max8(row(8), row(7)), "7", "8 to 16384")
-    refused(lambda: nisa.max8(row(8), row(16385)), "16385")
-    refused(lambda: nisa.max8(row(9), row(16)), "dst has 9")
-    refused(lambda: nisa.max8(empty((3, 8), "float32"), row(16)), "partitions differ")
-    refused(lambda: nisa.nc_find_index8(row(8, "int32"), row(16), row(8)), "dst is int32")
-    refused(lambda: nisa.nc_find_index8(row(8, "uint32"), row(16), row(4)), "vals has 4")
-    refused(lambda: nisa.nc_match_replace8(row(15), row(16), row(8), 0.0), "(4, 15)")
-    refused(lambda: nisa.nc_match_replace8(row(16), row(16), row(8), "0"), "imm")
+    refuses(lambda: nisa.max8(row(8), row(7)), "7", "8 to 16384")
+    refuses(lambda: nisa.max8(row(8), row(16385)), "16385")
+    refuses(lambda: nisa.max8(row(9), row(16)), "dst has 9")
+    refuses(lambda: nisa.max8(empty((3, 8), "float32"), row(16)), "partitions differ")
+    refuses(lambda: nisa.nc_find_index8(row(8, "int32"), row(16), row(8)), "dst is int32")
+    refuses(lambda: nisa.nc_find_index8(row(8, "uint32"), row(16), row(4)), "vals has 4")
+    refuses(lambda: nisa.nc_match_replace8(row(15), row(16), row(8), 0.0), "(4, 15)")
+    refuses(lambda: nisa.nc_match_replace8(row(16), row(16), row(8), "0"), "imm")
     taken = lambda: row(7, "uint32")  # noqa: E731
-    refused(lambda: nisa.nc_match_replace8(row(16), row(16), row(8), 0.0, taken()), "has 7")
+    refuses(lambda: nisa.nc_match_replace8(row(16), row(16), row(8), 0.0, taken()), "has 7")
 
     def top(n=50, k=8, lanes=16, columns=4):
         kinds = ((k, "bfloat16"), (k, "uint32"), (columns, "bfloat16"))
         return lambda: nisa.topk(*(t((lanes, size), kind) for size, kind in kinds), n)
 
-    refused(top(n=7), "n is 7")
-    refused(top(k=51), "51")
-    refused(top(columns=3), "50 elements need")
-    refused(top(lanes=8), "multiple of 16")
+    refuses(top(n=7), "n is 7")
+    refuses(top(k=51), "51")
+    refuses(top(columns=3), "50 elements need")
+    refuses(top(lanes=8), "multiple of 16")
 
 
 # ---- DMA that adds -------------------------------------------------------------------------------
@@ -438,23 +436,23 @@ def test_searches_that_are_refused() -> None:
 @settings(max_examples=25)
 @given(seeds, st.integers(1, 5), floats, st.sampled_from(("add", "maximum")))
 def test_dma_compute_adds_in_fp32(seed, count, dtype, name) -> None:
-    values = [drawn(seed + i, (8, 6), dtype) for i in range(count)]
+    values = [draw(seed + i, (8, 6), dtype) for i in range(count)]
 
     def kernel(*arrays):
         made = nl.ndarray((8, 6), dtype=getattr(nl, dtype), buffer=nl.shared_hbm)
         nisa.dma_compute(made, list(arrays), getattr(nl, name))
         return made
 
-    result = simulated(kernel, *(item.astype(NUMPY[dtype]) for item in values))
+    result = simulate(kernel, *(item.astype(NUMPY[dtype]) for item in values))
     wanted = values[0].astype(np.float32)
     for value in values[1:]:
         wanted = wanted + value if name == "add" else np.maximum(wanted, value)
-    same(result.astype(np.float32), stored(wanted, dtype))
+    same(result.astype(np.float32), rounds(wanted, dtype))
 
 
 def test_scatter_and_gather_with_addition() -> None:
     table, index = rows(7, 40)
-    values = drawn(8, (24, 16), "float32")
+    values = draw(8, (24, 16), "float32")
 
     def kernel(target, table, values, index):
         result = sbuf(index)
@@ -465,7 +463,7 @@ def test_scatter_and_gather_with_addition() -> None:
         return out(tile)
 
     changed = table.copy()
-    gathered = simulated(kernel, changed, table, values, index.astype(np.int32))
+    gathered = simulate(kernel, changed, table, values, index.astype(np.int32))
     wanted = table.copy()
     wanted[index[:, 0]] += values
     same(changed, wanted)
@@ -475,18 +473,18 @@ def test_scatter_and_gather_with_addition() -> None:
 def test_dma_compute_is_refused_or_doubted() -> None:
     hbm = lambda *shape: nl.ndarray(shape, dtype=nl.float32, buffer=nl.shared_hbm)  # noqa: E731
     call = nisa.dma_compute
-    refused(lambda: call(hbm(4, 8), [hbm(4, 8)] * 17, nl.add), "1 to 16")
-    refused(lambda: call(hbm(4, 8), [hbm(4, 8)], nl.multiply), "nl.add")
-    refused(lambda: call(hbm(4, 8), [hbm(4, 8)], nl.add, scales=[2.0]), "scales", "1.0")
-    refused(lambda: call(hbm(4, 8), [hbm(4, 7)], nl.add), "srcs[0]", "28", "32")
-    refused(lambda: call(hbm(4, 8), [empty((4, 8), "float32", "psum")], nl.add), "srcs[0]", "PSUM")
+    refuses(lambda: call(hbm(4, 8), [hbm(4, 8)] * 17, nl.add), "1 to 16")
+    refuses(lambda: call(hbm(4, 8), [hbm(4, 8)], nl.multiply), "nl.add")
+    refuses(lambda: call(hbm(4, 8), [hbm(4, 8)], nl.add, scales=[2.0]), "scales", "1.0")
+    refuses(lambda: call(hbm(4, 8), [hbm(4, 7)], nl.add), "srcs[0]", "28", "32")
+    refuses(lambda: call(hbm(4, 8), [empty((4, 8), "float32", "psum")], nl.add), "srcs[0]", "PSUM")
 
     def scattered(**options):
-        there = hbm(9, 8).vector_select(0, placed(np.zeros((4, 1)), "int32"))
+        there = hbm(9, 8).vector_select(0, put(np.zeros((4, 1)), "int32"))
         call(there, [there, empty((4, 8), "float32")], nl.add, **options)
 
-    refused(lambda: scattered(unique_indices=False), "unique_indices=False")
-    warned(scattered, "twice")
+    refuses(lambda: scattered(unique_indices=False), "unique_indices=False")
+    warns(scattered, "twice")
 
 
 # ---- block-scaled numbers ------------------------------------------------------------------------
@@ -506,19 +504,19 @@ def interleaved(values: np.ndarray) -> np.ndarray:
 def test_quantised_tiles_and_their_product(seed, k, element, dtype, start) -> None:
     rng = np.random.default_rng(seed)
     scale = 2.0 ** rng.integers(-6, 6)
-    values = stored(rng.standard_normal((k, 64)) * scale, dtype)
+    values = rounds(rng.standard_normal((k, 64)) * scale, dtype)
     values[:8, :4] = 0
     packed = getattr(nl, element + "_x4")
 
     def call():
         data = nl.ndarray((k, 16), dtype=packed, buffer=nl.sbuf)
         scales = nl.ndarray((128, 16), dtype=nl.uint8, buffer=nl.sbuf)[start:, :]
-        nisa.quantize_mx(data, placed(values, dtype), scales)
+        nisa.quantize_mx(data, put(values, dtype), scales)
         psum = nl.ndarray((16, 16), dtype=nl.float32, buffer=nl.psum)
         nisa.nc_matmul_mx(psum, data, data, scales, scales)
         return data, scales, psum
 
-    data, scales, psum = issued(call, "trn3")[1]
+    data, scales, psum = issue(call, "trn3")[1]
     wanted = mx.quantise_tile(values, {"float8_e4m3fn": "e4m3fn", "float8_e5m2": "e5m2"}[element])
     result = data.raw().view(np.uint8).view(getattr(ml_dtypes, element)).astype(np.float32)
     same(result, wanted.elements)
@@ -533,10 +531,10 @@ def test_the_scale_is_twice_that_of_the_sample_algorithm() -> None:
 
     def call():
         data, scales = t((32, 1), "float8_e4m3fn_x4"), t((4, 1), "uint8")
-        nisa.quantize_mx(data, placed(values, "bfloat16"), scales)
+        nisa.quantize_mx(data, put(values, "bfloat16"), scales)
         return scales
 
-    assert (issued(call, "trn3")[1].raw() == 127 + 1).all()
+    assert (issue(call, "trn3")[1].raw() == 127 + 1).all()
 
 
 def test_four_bit_numbers_multiply() -> None:
@@ -547,14 +545,14 @@ def test_four_bit_numbers_multiply() -> None:
     def call():
         data = nl.ndarray((32, 8), dtype=nl.float4_e2m1fn_x4, buffer=nl.sbuf)
         data.array()[...] = packed
-        scales = placed(np.full((4, 8), 128), "uint8")
+        scales = put(np.full((4, 8), 128), "uint8")
         psum = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.psum)
         for _ in range(2):
             nisa.nc_matmul_mx(psum, data, data, scales, scales)
         return psum
 
     numbers = 2 * values.transpose(0, 2, 1).reshape(128, 8)
-    same(read(issued(call, "trn3")[1]), 2 * numbers.T @ numbers)
+    same(read(issue(call, "trn3")[1]), 2 * numbers.T @ numbers)
 
 
 def test_block_scaled_numbers_that_are_refused() -> None:
@@ -567,27 +565,27 @@ def test_block_scaled_numbers_that_are_refused() -> None:
         nisa.quantize_mx(dst, empty((rows, columns), dtype), scales[start:])
 
     on3 = {"target": "trn3"}
-    refused(lambda: quantised(), "trn2", "trn3")
-    refused(lambda: quantised(rows=16), "16 partitions", "32", **on3)
-    refused(lambda: quantised(dtype="float32"), "src is float32", **on3)
-    refused(lambda: quantised(into=lambda: tile(32, 5)), "(32, 5)", "quarter", **on3)
-    refused(lambda: quantised(into=lambda: tile(32, 4, "float4_e2m1fn_x4")), "float4", **on3)
-    refused(lambda: quantised(scale=(3, 4)), "4 partitions", **on3)
-    refused(lambda: quantised(rows=64, scale=(8, 4)), "36 partitions", **on3)
-    refused(lambda: quantised(start=5), "partition 5", "0, 4, 8, 12", **on3)
+    refuses(lambda: quantised(), "trn2", "trn3")
+    refuses(lambda: quantised(rows=16), "16 partitions", "32", **on3)
+    refuses(lambda: quantised(dtype="float32"), "src is float32", **on3)
+    refuses(lambda: quantised(into=lambda: tile(32, 5)), "(32, 5)", "quarter", **on3)
+    refuses(lambda: quantised(into=lambda: tile(32, 4, "float4_e2m1fn_x4")), "float4", **on3)
+    refuses(lambda: quantised(scale=(3, 4)), "4 partitions", **on3)
+    refuses(lambda: quantised(rows=64, scale=(8, 4)), "36 partitions", **on3)
+    refuses(lambda: quantised(start=5), "partition 5", "0, 4, 8, 12", **on3)
 
     def product(m=16, n=16, k=32, other=32, into=None, **options):
         dst = tile(m, n, "float32", nl.psum) if into is None else into()
         scales = empty((128, max(m, n)), "uint8")
         nisa.nc_matmul_mx(dst, tile(k, m), tile(other, n), scales, scales, **options)
 
-    refused(lambda: product(), "trn2", "trn3")
-    refused(lambda: product(other=64), "32", "64", **on3)
-    refused(lambda: product(m=15), "15 columns", "even", **on3)
-    refused(lambda: product(m=130), "130", **on3)
-    refused(lambda: product(into=lambda: tile(16, 15, "float32", nl.psum)), "(16, 15)", **on3)
-    refused(lambda: product(into=lambda: tile(16, 16, "float32")), "PSUM", **on3)
-    refused(lambda: product(tile_position=(32, 0)), "tile_position", **on3)
-    refused(
+    refuses(lambda: product(), "trn2", "trn3")
+    refuses(lambda: product(other=64), "32", "64", **on3)
+    refuses(lambda: product(m=15), "15 columns", "even", **on3)
+    refuses(lambda: product(m=130), "130", **on3)
+    refuses(lambda: product(into=lambda: tile(16, 15, "float32", nl.psum)), "(16, 15)", **on3)
+    refuses(lambda: product(into=lambda: tile(16, 16, "float32")), "PSUM", **on3)
+    refuses(lambda: product(tile_position=(32, 0)), "tile_position", **on3)
+    refuses(
         lambda: product(tile_position=(16, 0), tile_size=(32, 128)), "multiple of the rows", **on3
     )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.nki.nki_bench import issued, refused
+from tests.nki.nki_bench import issue, refuses
 from utils.nki.simulator import launch
 from utils.nki.simulator.arrays import Shape
 
@@ -88,25 +88,25 @@ def test_a_dense_tile_on_chip_has_data_within_a_row_of_tiles() -> None:
     assert held[2, 1].data.shape == (44, 256) and held[2, 1].data.offset == 2 * 600 + 256
     assert held[1].is_data_representable and held[1].data.shape == (128, 600)
     assert not held.is_data_representable
-    refused(
+    refuses(
         lambda: nl.alloc_tiles(element_shape=(300, 600), **more).data,
         "several rows of tiles", "grid[i, ...].data",
     )  # fmt: skip
-    refused(lambda: nl.alloc_tiles(element_shape=(2, 64, 64), **more), "on chip has 2 dimensions")
+    refuses(lambda: nl.alloc_tiles(element_shape=(2, 64, 64), **more), "on chip has 2 dimensions")
 
 
 def test_wrong_grids_are_refused_in_words() -> None:
     def x():
         return nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
 
-    refused(lambda: nl.tiles(x(), tile_shape=(128,)), "tile_shape is (128,)")
-    refused(lambda: nl.tiles(x(), tile_shape=(0, 4)), "positive integers")
-    refused(lambda: nl.tiles(x()), "tile_shape is None")
-    refused(lambda: nl.tiles("x", tile_shape=(1, 1)), "takes a tensor or a grid")
-    refused(lambda: nl.blocks(x(), tile_shape=(64, 64), block_shape=(2,)), "block_shape is (2,)")
-    refused(lambda: nl.tiles(x(), tile_shape=(64, 64))[2], "a Python int below 2")
-    refused(lambda: nl.tiles(x(), tile_shape=(64, 64))[0, 0, 0], "2 dimensions to index")
-    refused(lambda: nl.tiles(x(), tile_shape=(64, 64))[:, ::2], "neighbours")
+    refuses(lambda: nl.tiles(x(), tile_shape=(128,)), "tile_shape is (128,)")
+    refuses(lambda: nl.tiles(x(), tile_shape=(0, 4)), "positive integers")
+    refuses(lambda: nl.tiles(x()), "tile_shape is None")
+    refuses(lambda: nl.tiles("x", tile_shape=(1, 1)), "takes a tensor or a grid")
+    refuses(lambda: nl.blocks(x(), tile_shape=(64, 64), block_shape=(2,)), "block_shape is (2,)")
+    refuses(lambda: nl.tiles(x(), tile_shape=(64, 64))[2], "a Python int below 2")
+    refuses(lambda: nl.tiles(x(), tile_shape=(64, 64))[0, 0, 0], "2 dimensions to index")
+    refuses(lambda: nl.tiles(x(), tile_shape=(64, 64))[:, ::2], "neighbours")
 
 
 def test_a_grid_issues_nothing() -> None:
@@ -114,7 +114,7 @@ def test_a_grid_issues_nothing() -> None:
         grid = nl.tiles(nl.ndarray((128, 512), nl.float32), tile_shape=(64, 64))
         return nl.blocks(grid, block_shape=(1, 2))[0, 1].data
 
-    program, view = issued(call)
+    program, view = issue(call)
     assert view.shape == (64, 128) and not program.instructions
 
 

@@ -48,13 +48,13 @@ def program_of(function: Callable, *arrays: np.ndarray, **options: object):
     return run(kernel, arrays, {}, **options)
 
 
-def applied(function: Callable, *arrays: np.ndarray) -> np.ndarray:
+def apply(function: Callable, *arrays: np.ndarray) -> np.ndarray:
     return program_of(function, *arrays).results
 
 
 def wrong(words: str, function: Callable, *arrays: np.ndarray) -> None:
     with pytest.raises(NkiValidationError, match=words):
-        applied(function, *arrays)
+        apply(function, *arrays)
 
 
 def same(result: np.ndarray, right: np.ndarray, dtype: object = None) -> None:
@@ -79,12 +79,12 @@ def close(result: np.ndarray, right: np.ndarray, tolerance: float = 2e-6) -> Non
 @given(SIZES, st.sampled_from(FLOATS), st.sampled_from(FLOATS), st.integers(0, 99))
 def test_load_copy_and_store_convert_once(size, taken, made, seed) -> None:
     x = numbers(size, seed, taken)
-    same(applied(lambda t: nl.copy(t, dtype=made), x), x, made)
-    same(applied(lambda t: t, x), x)
+    same(apply(lambda t: nl.copy(t, dtype=made), x), x, made)
+    same(apply(lambda t: t, x), x)
 
 
 def test_a_vector_becomes_a_column() -> None:
-    same(applied(lambda t: t, np.arange(5, dtype=np.float32)), np.arange(5)[:, None], np.float32)
+    same(apply(lambda t: t, np.arange(5, dtype=np.float32)), np.arange(5)[:, None], np.float32)
 
 
 def test_load_converts_and_refuses_too_many_rows_and_tiles() -> None:
@@ -104,7 +104,7 @@ def test_load_converts_and_refuses_too_many_rows_and_tiles() -> None:
 def test_transposes(size, dtype, seed) -> None:
     rows, columns = size
     x = numbers((rows, columns), seed, dtype)
-    same(applied(nl.transpose, x), x.T)
+    same(apply(nl.transpose, x), x.T)
 
 
 @pytest.mark.filterwarnings("ignore::utils.nki.simulator.errors.DoubtfulKernel")
@@ -122,34 +122,34 @@ def test_matmul(k, m, n, seed) -> None:
     rng = np.random.default_rng(seed)
     x, y = rng.standard_normal((k, m), np.float32), rng.standard_normal((k, n), np.float32)
     right = x.astype(np.float64).T @ y
-    close(applied(lambda a, b: nl.matmul(a, b, transpose_x=True), x, y), right, 1e-5)
+    close(apply(lambda a, b: nl.matmul(a, b, transpose_x=True), x, y), right, 1e-5)
 
 
 @pytest.mark.filterwarnings("ignore::utils.nki.simulator.errors.DoubtfulKernel")
 def test_matmul_that_transposes_first() -> None:
     x, y = numbers((8, 16), 0), numbers((16, 12), 1)
-    close(applied(nl.matmul, x, y), x.astype(np.float64) @ y, 1e-5)
+    close(apply(nl.matmul, x, y), x.astype(np.float64) @ y, 1e-5)
 
 
 def test_what_does_not_compile_warns() -> None:
     x = abs(numbers((8, 8), 0)) + 1
     with pytest.warns(DoubtfulKernel, match="transpose_x"):
-        applied(nl.matmul, x, x)
+        apply(nl.matmul, x, x)
     with pytest.warns(DoubtfulKernel, match="nl.power"):
-        same(applied(lambda t: nl.power(t, 2.0), x), x.astype(np.float64) ** 2)
+        same(apply(lambda t: nl.power(t, 2.0), x), x.astype(np.float64) ** 2)
     with pytest.warns(DoubtfulKernel, match="divide"):
-        same(applied(nl.divide, x, x), np.ones_like(x))
+        same(apply(nl.divide, x, x), np.ones_like(x))
 
 
 @some
 @given(st.integers(1, 128), st.integers(1, 30), st.integers(1, 5), st.integers(0, 99))
 def test_broadcast_to(rows, columns, deep, seed) -> None:
     row = numbers((1, columns), seed)
-    same(applied(lambda t: nl.broadcast_to(t, (rows, columns)), row), np.tile(row, (rows, 1)))
+    same(apply(lambda t: nl.broadcast_to(t, (rows, columns)), row), np.tile(row, (rows, 1)))
     column = numbers((rows, 1, 1), seed)
     shape = (rows, deep, columns)
-    same(applied(lambda t: nl.broadcast_to(t, shape), column), np.broadcast_to(column, shape))
-    both = applied(lambda t: nl.broadcast_to(t, (rows, columns), dtype=nl.bfloat16), row[:, :1])
+    same(apply(lambda t: nl.broadcast_to(t, shape), column), np.broadcast_to(column, shape))
+    both = apply(lambda t: nl.broadcast_to(t, (rows, columns), dtype=nl.bfloat16), row[:, :1])
     same(both, np.broadcast_to(row[:, :1], (rows, columns)), ml_dtypes.bfloat16)
 
 
@@ -161,9 +161,9 @@ def test_broadcast_to_repeats_ones_only() -> None:
 @given(SIZES, st.integers(0, 99))
 def test_where_takes_tiles_and_numbers(size, seed) -> None:
     x, y, c = (numbers(size, seed + i) for i in range(3))
-    same(applied(nl.where, c, x, y), np.where(c != 0, x, y))
-    same(applied(lambda c, x: nl.where(c, x, -1.5), c, x), np.where(c != 0, x, -1.5))
-    same(applied(lambda c, y: nl.where(c, 3.0, y), c, y), np.where(c != 0, 3.0, y))
+    same(apply(nl.where, c, x, y), np.where(c != 0, x, y))
+    same(apply(lambda c, x: nl.where(c, x, -1.5), c, x), np.where(c != 0, x, -1.5))
+    same(apply(lambda c, y: nl.where(c, 3.0, y), c, y), np.where(c != 0, 3.0, y))
 
 
 def test_expand_dims_is_a_view() -> None:
@@ -173,7 +173,7 @@ def test_expand_dims_is_a_view() -> None:
         assert wide.storage is tile.storage
         return tile
 
-    applied(function, numbers((4, 6), 0))
+    apply(function, numbers((4, 6), 0))
 
 
 @some
@@ -181,7 +181,7 @@ def test_expand_dims_is_a_view() -> None:
 def test_gather_flattened(rows, columns, taken, seed) -> None:
     x = numbers((rows, columns), seed)
     at = np.random.default_rng(seed).integers(0, columns, (rows, taken)).astype(np.uint32)
-    same(applied(nl.gather_flattened, x, at), np.take_along_axis(x, at.astype(np.int64), 1))
+    same(apply(nl.gather_flattened, x, at), np.take_along_axis(x, at.astype(np.int64), 1))
 
 
 # ---- element by element ------------------------------------------------------------------------
@@ -216,9 +216,9 @@ def test_two_tiles_or_a_tile_and_a_number(name, size, dtype, seed) -> None:
     x, y = numbers(size, seed, dtype), numbers(size, seed + 1, dtype)
     wide = x.astype(np.float32)
     right = TWO[name](wide, y.astype(np.float32))
-    same(applied(getattr(nl, name), x, y), right, dtype)
-    same(applied(lambda t: getattr(nl, name)(t, 2.5), x), TWO[name](wide, np.float32(2.5)), dtype)
-    other = applied(lambda t: getattr(nl, name)(2.5, t, dtype=nl.float32), x)
+    same(apply(getattr(nl, name), x, y), right, dtype)
+    same(apply(lambda t: getattr(nl, name)(t, 2.5), x), TWO[name](wide, np.float32(2.5)), dtype)
+    other = apply(lambda t: getattr(nl, name)(2.5, t, dtype=nl.float32), x)
     same(other, TWO[name](np.float32(2.5), wide), np.float32)
 
 
@@ -228,9 +228,9 @@ def test_two_tiles_or_a_tile_and_a_number(name, size, dtype, seed) -> None:
 def test_words(name, size, dtype, seed) -> None:
     rng = np.random.default_rng(seed)
     x, y = rng.integers(0, 200, (2, *size)).astype(dtype)
-    same(applied(getattr(nl, name), x, y), WORDS[name](x, y))
-    same(applied(lambda t: getattr(nl, name)(t, 21), x), WORDS[name](x, dtype(21)))
-    same(applied(nl.invert, x), np.invert(x))
+    same(apply(getattr(nl, name), x, y), WORDS[name](x, y))
+    same(apply(lambda t: getattr(nl, name)(t, 21), x), WORDS[name](x, dtype(21)))
+    same(apply(nl.invert, x), np.invert(x))
 
 
 @pytest.mark.parametrize("name", ONE)
@@ -238,13 +238,13 @@ def test_words(name, size, dtype, seed) -> None:
 @given(SIZES, st.sampled_from(FLOATS), st.integers(0, 99))
 def test_exact_functions(name, size, dtype, seed) -> None:
     x = numbers(size, seed, dtype)
-    same(applied(getattr(nl, name), x), ONE[name](x.astype(np.float32)), dtype)
+    same(apply(getattr(nl, name), x), ONE[name](x.astype(np.float32)), dtype)
 
 
 def test_rounding_of_large_and_half_numbers() -> None:
     x = np.array([[0.5, 1.5, -0.5, -2.5, 4194303.5, 8388609.0, -1e20, 3e38, -0.0]], np.float32)
     for name in ("floor", "ceil", "trunc"):
-        same(applied(getattr(nl, name), x), getattr(np, name)(x))
+        same(apply(getattr(nl, name), x), getattr(np, name)(x))
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -254,7 +254,7 @@ def test_smooth_functions(name, size, seed) -> None:
     x = np.random.default_rng(seed).uniform(-20, 20, size).astype(np.float32)
     with np.errstate(over="ignore"):
         right = SMOOTH[name](x.astype(np.float64))
-    close(applied(getattr(nl, name), x), right, 5e-6)
+    close(apply(getattr(nl, name), x), right, 5e-6)
 
 
 @pytest.mark.parametrize("name", POSITIVE)
@@ -262,16 +262,16 @@ def test_smooth_functions(name, size, seed) -> None:
 @given(SIZES, st.integers(0, 99))
 def test_functions_of_positive_numbers(name, size, seed) -> None:
     x = np.random.default_rng(seed).uniform(0.1, 20, size).astype(np.float32)
-    close(applied(getattr(nl, name), x), POSITIVE[name](x.astype(np.float64)))
+    close(apply(getattr(nl, name), x), POSITIVE[name](x.astype(np.float64)))
 
 
 @pytest.mark.filterwarnings("ignore::utils.nki.simulator.errors.DoubtfulKernel")
 def test_the_tangent_and_remainders() -> None:
     x = np.linspace(-1.4, 1.4, 64, dtype=np.float32).reshape(4, 16)
-    close(applied(nl.tan, x), np.tan(x.astype(np.float64)), 1e-5)
+    close(apply(nl.tan, x), np.tan(x.astype(np.float64)), 1e-5)
     x, y = numbers((8, 16), 0), abs(numbers((8, 16), 1)) + 1
-    close(applied(nl.mod, x, y), np.mod(x, y), 1e-5)
-    close(applied(nl.fmod, x, y), np.fmod(x, y), 1e-5)
+    close(apply(nl.mod, x, y), np.mod(x, y), 1e-5)
+    close(apply(nl.fmod, x, y), np.fmod(x, y), 1e-5)
 
 
 def test_a_column_is_refused_with_a_hint() -> None:
@@ -299,7 +299,7 @@ DEEP = st.tuples(st.integers(1, 128), st.integers(1, 6), st.integers(1, 12))
 @given(DEEP, st.sampled_from([2, (1, 2), -1, [-2, -1]]), st.booleans(), st.integers(0, 99))
 def test_reductions(name, size, axis, keepdims, seed) -> None:
     x = np.random.default_rng(seed).uniform(0.5, 1.5, size).astype(np.float32)
-    result = applied(lambda t: getattr(nl, name)(t, axis=axis, keepdims=keepdims), x)
+    result = apply(lambda t: getattr(nl, name)(t, axis=axis, keepdims=keepdims), x)
     axes = tuple(axis) if isinstance(axis, list) else axis
     right = REDUCTIONS[name](x.astype(np.float64), axis=axes, keepdims=keepdims)
     if right.ndim == 1:  # a tile has two dimensions
@@ -312,9 +312,9 @@ def test_reductions(name, size, axis, keepdims, seed) -> None:
 def test_variance_and_all(size, axis, seed) -> None:
     x = numbers(size, seed)
     right = np.var(x.astype(np.float64), axis=axis, keepdims=True)
-    close(applied(lambda t: nl.var(t, axis=axis), x), right, 1e-4)
+    close(apply(lambda t: nl.var(t, axis=axis), x), right, 1e-4)
     true = np.all(x, axis=axis).reshape(size[0], -1 if axis == 2 else 1)
-    same(applied(lambda t: nl.all(t, axis=axis), x), true, np.float32)
+    same(apply(lambda t: nl.all(t, axis=axis), x), true, np.float32)
 
 
 @some
@@ -324,9 +324,9 @@ def test_softmax(size, axis, dtype, seed) -> None:
     wide = x.astype(np.float64)
     powers = np.exp(wide - wide.max(axis=axis, keepdims=True))
     right = powers / powers.sum(axis=axis, keepdims=True)
-    result = applied(lambda t: nl.softmax(t, axis=axis, dtype=nl.float32), x)
+    result = apply(lambda t: nl.softmax(t, axis=axis, dtype=nl.float32), x)
     close(result, right, 2e-6)
-    assert applied(lambda t: nl.softmax(t, axis=axis), x).dtype == dtype
+    assert apply(lambda t: nl.softmax(t, axis=axis), x).dtype == dtype
 
 
 @some
@@ -335,10 +335,10 @@ def test_rms_norm(rows, columns, seed) -> None:
     x, w = numbers((rows, columns), seed), numbers((1, columns), seed + 1)
     wide = x.astype(np.float64)
     right = wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-6) * w
-    norm = applied(lambda x, w: nl.rms_norm(x, w, axis=1, n=columns), x, w)
+    norm = apply(lambda x, w: nl.rms_norm(x, w, axis=1, n=columns), x, w)
     close(norm, right, 1e-5)
     full = np.tile(w, (rows, 1))
-    close(applied(lambda x, w: nl.rms_norm(x, w, 1, columns), x, full), right, 1e-5)
+    close(apply(lambda x, w: nl.rms_norm(x, w, 1, columns), x, full), right, 1e-5)
 
 
 @pytest.mark.parametrize("axis", [0, (0, 1), 1, -3])
@@ -370,12 +370,12 @@ def test_tensors_like_another() -> None:
         assert isinstance(tile, nl.ndarray) and isinstance(tile, nl.NkiTensor)
         return nl.add(nl.zeros_like(tile), nl.ones(tile.shape, tile.dtype))
 
-    same(applied(function, numbers((3, 5), 0)), np.ones((3, 5)))
+    same(apply(function, numbers((3, 5), 0)), np.ones((3, 5)))
 
 
 @pytest.mark.parametrize("dtype", [nl.uint8, nl.float32, nl.bfloat16])
 def test_an_identity_matrix(dtype) -> None:
-    result = applied(lambda t: nl.shared_identity_matrix(n=9, dtype=dtype), numbers((1, 1), 0))
+    result = apply(lambda t: nl.shared_identity_matrix(n=9, dtype=dtype), numbers((1, 1), 0))
     same(result, np.eye(9))
 
 
@@ -383,7 +383,7 @@ def test_a_constant_comes_with_the_kernel(tmp_path) -> None:
     table = numbers((4, 6), 3)
     np.save(tmp_path / "table.npy", table)
     for constant in (table, str(tmp_path / "table.npy")):
-        same(applied(lambda t, c=constant: nl.load(nl.shared_constant(c)), table), table)
+        same(apply(lambda t, c=constant: nl.load(nl.shared_constant(c)), table), table)
 
 
 def test_a_memory_named_by_a_string_is_explained() -> None:
@@ -419,7 +419,7 @@ def test_a_device_loop_after_no_reorder_is_allowed() -> None:
         nl.fori_loop(0, 2, lambda i: None)
         return tile
 
-    applied(kept, numbers((1, 1), 0))
+    apply(kept, numbers((1, 1), 0))
 
 
 def recorded_edges(kernel) -> set[tuple[str, str]]:
@@ -472,10 +472,10 @@ def test_random_numbers_are_the_same_in_every_run() -> None:
         return nl.rand((64, 256), nl.float32)
 
     x = numbers((1, 1), 0)
-    drawn = applied(function, x)
+    drawn = apply(function, x)
     assert (drawn >= 0).all() and (drawn < 1).all()
     assert abs(drawn.mean() - 0.5) < 0.02 and abs(drawn.var() - 1 / 12) < 0.01
-    same(applied(function, x), drawn)
+    same(apply(function, x), drawn)
 
     def seeded(tile):
         nl.random_seed(nl.full((1, 1), 42, dtype=nl.int32))
@@ -483,12 +483,12 @@ def test_random_numbers_are_the_same_in_every_run() -> None:
         nl.random_seed(nl.full((1, 1), 42, dtype=nl.int32))
         return nl.subtract(first, nl.rand((4, 8), nl.float32))
 
-    assert not applied(seeded, x).any()
+    assert not apply(seeded, x).any()
     wrong(r"nl.full\(\(1, 1\), 42", lambda t: nl.random_seed(42), x)
 
 
 def test_dropout_leaves_about_the_right_share() -> None:
-    kept = applied(lambda t: nl.dropout(t, rate=0.25), np.ones((64, 512), np.float32))
+    kept = apply(lambda t: nl.dropout(t, rate=0.25), np.ones((64, 512), np.float32))
     assert abs((kept != 0).mean() - 0.75) < 0.02
 
 
@@ -497,7 +497,7 @@ def test_device_print_shows_numbers_where_there_are_any(capsys) -> None:
         nl.device_print("here", tile)
         return tile
 
-    applied(function, np.full((1, 2), 7, np.float32))
+    apply(function, np.full((1, 2), 7, np.float32))
     assert capsys.readouterr().out == "here [[7. 7.]]\n"
     program_of(function, np.full((1, 2), 7, np.float32), values=False)
     assert capsys.readouterr().out == "here <sbuf tensor (1, 2) float32>\n"

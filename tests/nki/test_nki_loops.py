@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.nki.nki_bench import empty, issued, placed, read, refused, warned
+from tests.nki.nki_bench import empty, issue, put, read, refuses, warns
 from utils.nki.simulator import launch, plain, profile, replay
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.errors import DoubtfulKernel, NkiValidationError
@@ -22,7 +22,7 @@ from utils.nki.simulator.registers import NkiScalar, VirtualRegister
 def loaded(value: int):
     """A register that was loaded from a tile."""
     register = nisa.register_alloc()
-    nisa.register_load(register, placed([[value]], "int32"))
+    nisa.register_load(register, put([[value]], "int32"))
     return register
 
 
@@ -37,7 +37,7 @@ def test_fori_loop_counts_like_range(lower, upper, step, from_register, in_tile)
             bounds = [loaded(bound) if in_tile else nisa.register_alloc(bound) for bound in bounds]
         nl.fori_loop(*bounds, lambda i: seen.append(i.value), step=step)
 
-    issued(call)
+    issue(call)
     assert seen == list(range(lower, upper, step))
 
 
@@ -51,7 +51,7 @@ def test_dynamic_range_yields_registers_and_says_that_it_is_old() -> None:
 
     def kernel():
         nonlocal out
-        out = placed(np.zeros((1, 8)), "int32")
+        out = put(np.zeros((1, 8)), "int32")
         call()
 
     with pytest.warns(DoubtfulKernel, match="deprecated since NKI 0.6"):
@@ -96,8 +96,8 @@ def test_while_loop_looks_before_it_runs(count) -> None:
     """Termination was a bug once: zero at the start means not at all."""
 
     def call():
-        left, done = placed([[count]], "int32"), placed([[0]], "int32")
-        one = placed([[1]], "int32")
+        left, done = put([[count]], "int32"), put([[0]], "int32")
+        one = put([[1]], "int32")
         register = nisa.register_alloc()
         nisa.register_load(register, left)
 
@@ -110,14 +110,14 @@ def test_while_loop_looks_before_it_runs(count) -> None:
         nl.while_loop(register, body)
         return register, done
 
-    _, (register, done) = issued(call)
+    _, (register, done) = issue(call)
     assert read(done).tolist() == [[count]] and register.value == count  # passed by value
 
 
 def test_an_endless_loop_ends(monkeypatch) -> None:
     monkeypatch.setattr("utils.nki.simulator.language.loops.MOST_ITERATIONS", 50)
-    refused(lambda: nl.while_loop(nisa.register_alloc(1), lambda r: r), "50 iterations", "return r")
-    refused(lambda: nl.fori_loop(0, 51, lambda i: None), "51 iterations")
+    refuses(lambda: nl.while_loop(nisa.register_alloc(1), lambda r: r), "50 iterations", "return r")
+    refuses(lambda: nl.fori_loop(0, 51, lambda i: None), "51 iterations")
 
 
 def test_registers_move_store_and_load() -> None:
@@ -131,7 +131,7 @@ def test_registers_move_store_and_load() -> None:
         nisa.register_load(a, tile[:, 1:2])
         return tile, a
 
-    _, (tile, a) = issued(call)
+    _, (tile, a) = issue(call)
     assert read(tile).tolist() == [[-3, 7]] and a.value == 7 and "7" in repr(a)
 
 
@@ -144,11 +144,11 @@ PYTHON = {
 
 @pytest.mark.parametrize("name", PYTHON)
 def test_python_cannot_compute_with_a_register(name) -> None:
-    refused(lambda: PYTHON[name](nisa.register_alloc(1)), "only known at run time", "scalar_offset")
+    refuses(lambda: PYTHON[name](nisa.register_alloc(1)), "only known at run time", "scalar_offset")
 
 
 def test_a_register_is_no_index_but_can_be_compared_with_none() -> None:
-    refused(
+    refuses(
         lambda: empty((4, 8), "float32")[:, nisa.register_alloc(1)], "run time", "scalar_offset"
     )
 
@@ -158,7 +158,7 @@ def test_a_register_is_no_index_but_can_be_compared_with_none() -> None:
         with pytest.raises(TypeError):
             hash(register)
 
-    issued(call)
+    issue(call)
 
 
 def test_while_of_python_works_up_to_0_6_and_is_doubted(monkeypatch) -> None:
@@ -167,43 +167,43 @@ def test_while_of_python_works_up_to_0_6_and_is_doubted(monkeypatch) -> None:
         while register:
             nisa.register_move(register, register.value - 1)
 
-    refused(call, "an if or a while", "nl.while_loop")
+    refuses(call, "an if or a while", "nl.while_loop")
     monkeypatch.setenv("COURSE_NKI_API", "0.6")
-    warned(call, "nl.while_loop")
+    warns(call, "nl.while_loop")
 
 
 def test_misuse_of_registers_and_loops_is_refused() -> None:
     tile = lambda *shape, dtype="int32": empty(shape, dtype)  # noqa: E731
     reg = nisa.register_alloc
-    refused(lambda: reg(1.5), "1.5", "32 bits")
-    refused(lambda: reg(2**32), "32 bits")
-    refused(lambda: nisa.register_load(3, tile(1, 1)), "register_alloc")
-    refused(lambda: nisa.register_load(reg(), tile(1, 2)), "2 elements")
-    refused(lambda: nisa.register_load(reg(), tile(1, 1, dtype="float32")), "float32")
-    refused(lambda: nisa.register_store(tile(1, 1), 4), "register")
-    refused(lambda: nisa.register_move(reg(), 0.5), "0.5")
-    refused(lambda: nisa.register_move(reg(), reg()), "never set")
-    refused(lambda: nl.fori_loop(0, reg(), lambda i: None), "never set")
-    refused(lambda: nl.fori_loop(0, 4, lambda i: None, step=0), "step is 0")
-    refused(lambda: nl.fori_loop(0, 4, lambda i: None, step=reg(1)), "Python int")
-    refused(lambda: nl.fori_loop(0, 4.0, lambda i: None), "4.0")
-    refused(lambda: nl.fori_loop(0, 4, None), "body_fun")
-    refused(lambda: nl.while_loop(3, lambda r: r), "register is needed")
-    refused(lambda: nl.while_loop(reg(1), lambda r: None), "body returned None")
+    refuses(lambda: reg(1.5), "1.5", "32 bits")
+    refuses(lambda: reg(2**32), "32 bits")
+    refuses(lambda: nisa.register_load(3, tile(1, 1)), "register_alloc")
+    refuses(lambda: nisa.register_load(reg(), tile(1, 2)), "2 elements")
+    refuses(lambda: nisa.register_load(reg(), tile(1, 1, dtype="float32")), "float32")
+    refuses(lambda: nisa.register_store(tile(1, 1), 4), "register")
+    refuses(lambda: nisa.register_move(reg(), 0.5), "0.5")
+    refuses(lambda: nisa.register_move(reg(), reg()), "never set")
+    refuses(lambda: nl.fori_loop(0, reg(), lambda i: None), "never set")
+    refuses(lambda: nl.fori_loop(0, 4, lambda i: None, step=0), "step is 0")
+    refuses(lambda: nl.fori_loop(0, 4, lambda i: None, step=reg(1)), "Python int")
+    refuses(lambda: nl.fori_loop(0, 4.0, lambda i: None), "4.0")
+    refuses(lambda: nl.fori_loop(0, 4, None), "body_fun")
+    refuses(lambda: nl.while_loop(3, lambda r: r), "register is needed")
+    refuses(lambda: nl.while_loop(reg(1), lambda r: None), "body returned None")
 
     def ordered():
         with nl.no_reorder():
             nl.fori_loop(0, 2, lambda i: None)
 
-    refused(ordered, "no_reorder", "body of the loop")
-    warned(lambda: nl.fori_loop(0, 1, lambda i: nisa.register_move(i, 5) and None), "counts a loop")
+    refuses(ordered, "no_reorder", "body of the loop")
+    warns(lambda: nl.fori_loop(0, 1, lambda i: nisa.register_move(i, 5) and None), "counts a loop")
 
 
 def test_order_can_be_asked_for_inside_one_loop_only() -> None:
     def fill():
         return nisa.memset(empty((1, 1), "float32"), 0.0)
 
-    program, second = issued(lambda: fill() and fill().depends_on(program_first()))
+    program, second = issue(lambda: fill() and fill().depends_on(program_first()))
     assert [item.name for item in second.after] == [None]
 
     def across():
@@ -211,20 +211,20 @@ def test_order_can_be_asked_for_inside_one_loop_only() -> None:
         nl.fori_loop(0, 1, lambda i: kept.append(fill()))
         fill().depends_on(kept[0])
 
-    refused(across, "across a loop", "earlier")
-    refused(lambda: fill().depends_on(3), "3")
+    refuses(across, "across a loop", "earlier")
+    refuses(lambda: fill().depends_on(3), "3")
 
     def backwards():
         first, later = fill(), fill()
         first.depends_on(later)
 
-    refused(backwards, "later")
+    refuses(backwards, "later")
 
     def outward():
         before = fill()
         nl.fori_loop(0, 1, lambda i: fill().depends_on(before) and None)
 
-    issued(outward)
+    issue(outward)
 
 
 def program_first():
@@ -337,32 +337,32 @@ def test_a_loop_counts_to_a_scalar_and_its_index_has_arithmetic(bound) -> None:
     seen = []
 
     def call():
-        lower, upper = nisa.scalar_load(placed([[2]], "int32")), 5
+        lower, upper = nisa.scalar_load(put([[2]], "int32")), 5
         bounds = (lower, upper) if bound == 0 else (0, lower)
         nl.fori_loop(*bounds, lambda i: seen.append((i * 10).value))
 
-    issued(call)
+    issue(call)
     assert seen == ([20, 30, 40] if bound == 0 else [0, 10])
 
 
 def test_what_a_scalar_cannot_do_is_said() -> None:
     def loaded(dtype="int32", value=1):
-        return nisa.scalar_load(placed([[value]], "int32")) if dtype == "int32" else wide()
+        return nisa.scalar_load(put([[value]], "int32")) if dtype == "int32" else wide()
 
     def wide():
         return NkiScalar("int64", 1)
 
-    refused(lambda: loaded() < 3, "comparison", "nl.fori_loop")
-    refused(lambda: loaded() == wide(), "comparison")
-    refused(lambda: loaded() + wide(), "int32", "nothing widens it")
-    refused(lambda: loaded() + 1.5, "which is no integer")
-    refused(lambda: loaded() // 2, "//")
-    refused(lambda: range(loaded()), "range()")
-    refused(lambda: bool(loaded()) and None, "an if or a while")
-    refused(lambda: nl.fori_loop(0, wide(), print), "32 bits")
-    refused(lambda: nisa.scalar_store(empty((1, 1), "int32"), 3), "nisa.memset(dst, value)")
-    refused(lambda: nisa.scalar_store(empty((1, 1), "int32"), wide()), "its own width")
-    refused(lambda: placed(np.zeros((1, 8)), "int32").select(1, wide()), "refused rather than cut")
-    refused(lambda: nisa.scalar_load(placed([[1, 2]], "int32")), "one element")
-    refused(lambda: nisa.scalar_load(placed([[1]], "uint32")), "allowed: int32, int64")
-    refused(lambda: nisa.memset(empty((1, 1), "int64"), 0), "int64", "32 bits")
+    refuses(lambda: loaded() < 3, "comparison", "nl.fori_loop")
+    refuses(lambda: loaded() == wide(), "comparison")
+    refuses(lambda: loaded() + wide(), "int32", "nothing widens it")
+    refuses(lambda: loaded() + 1.5, "which is no integer")
+    refuses(lambda: loaded() // 2, "//")
+    refuses(lambda: range(loaded()), "range()")
+    refuses(lambda: bool(loaded()) and None, "an if or a while")
+    refuses(lambda: nl.fori_loop(0, wide(), print), "32 bits")
+    refuses(lambda: nisa.scalar_store(empty((1, 1), "int32"), 3), "nisa.memset(dst, value)")
+    refuses(lambda: nisa.scalar_store(empty((1, 1), "int32"), wide()), "its own width")
+    refuses(lambda: put(np.zeros((1, 8)), "int32").select(1, wide()), "refused rather than cut")
+    refuses(lambda: nisa.scalar_load(put([[1, 2]], "int32")), "one element")
+    refuses(lambda: nisa.scalar_load(put([[1]], "uint32")), "allowed: int32, int64")
+    refuses(lambda: nisa.memset(empty((1, 1), "int64"), 0), "int64", "32 bits")

@@ -60,7 +60,7 @@ def shortly(job: Job) -> list[Outcome]:
     return observe(job | {"cases": job["cases"][:-2]})
 
 
-def judged(which: str, source: str, seed: int = 3) -> Verdict:
+def judge(which: str, source: str, seed: int = 3) -> Verdict:
     """A verdict without a process of its own."""
     return check(puzzle(which), source, seed, observe)
 
@@ -77,7 +77,7 @@ def test_steps_have_four_puzzles_each_with_a_reference_hints_and_wrong_kernels()
 
 @pytest.mark.parametrize("name", IDS)
 def test_our_solution_passes_with_three_stars_at_its_recorded_estimate(name: str) -> None:
-    verdict = judged(name, solution(puzzle(name)))
+    verdict = judge(name, solution(puzzle(name)))
     assert verdict.passed and verdict.refusal is None and verdict.stars == 3, verdict.message
     assert verdict.estimate_us == pytest.approx(verdict.best_us, rel=0.1), (
         "python -m utils.nki.puzzles.recording"
@@ -87,7 +87,7 @@ def test_our_solution_passes_with_three_stars_at_its_recorded_estimate(name: str
 
 @pytest.mark.parametrize("name", IDS)
 def test_an_untouched_stub_is_refused(name: str) -> None:
-    verdict = judged(name, puzzle(name).stub())
+    verdict = judge(name, puzzle(name).stub())
     assert verdict.refusal == "stub" and verdict.stars == 0
     assert f"{name} is still the stub" in verdict.message
 
@@ -142,7 +142,7 @@ CHEATS = {
 @pytest.mark.parametrize("what", CHEATS)
 def test_a_cheat_is_refused_by_its_name(what: str) -> None:
     code, source = CHEATS[what]
-    verdict = judged("copy", source)
+    verdict = judge("copy", source)
     assert verdict.refusal == code, verdict
     assert verdict.stars == 0 and verdict.estimate_us is None and len(verdict.message) > 20
 

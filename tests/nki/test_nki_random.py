@@ -7,26 +7,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.nki.nki_bench import cycles, empty, issued, placed, read, refused, result_of
+from tests.nki.nki_bench import cycles, empty, issue, put, read, refuses, result_of
 
 SHAPE = (8, 64)
 
 
-def drawn(dtype: str = "uint32", calls: int = 1, seed: int | None = None) -> list[np.ndarray]:
+def draw(dtype: str = "uint32", calls: int = 1, seed: int | None = None) -> list[np.ndarray]:
     def call() -> list[np.ndarray]:
         if seed is not None:
-            nisa.set_rng_seed(placed(np.full((1, 1), seed), "uint32"))
+            nisa.set_rng_seed(put(np.full((1, 1), seed), "uint32"))
         tiles = [empty(SHAPE, dtype) for _ in range(calls)]
         for tile in tiles:
             nisa.rng(tile)
         return [read(tile) for tile in tiles]
 
-    return issued(call)[1]
+    return issue(call)[1]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
 def test_every_bit_is_set_in_about_half_of_the_elements(dtype: str):
-    (result,) = drawn(dtype)
+    (result,) = draw(dtype)
     width = 8 * result.itemsize
     bits = result.view(f"uint{width}")[..., None] >> np.arange(width).astype(f"uint{width}") & 1
     shares = bits.mean((0, 1))
@@ -34,13 +34,13 @@ def test_every_bit_is_set_in_about_half_of_the_elements(dtype: str):
 
 
 def test_numbers_go_on_and_are_the_same_in_every_run():
-    first, second = drawn(calls=2)
+    first, second = draw(calls=2)
     assert (first != second).any()
-    assert (drawn(calls=2)[1] == second).all()
+    assert (draw(calls=2)[1] == second).all()
 
 
 def test_a_seed_begins_anew():
-    (one,), (same), (other,) = drawn(seed=3), drawn(seed=3), drawn(seed=4)
+    (one,), (same), (other,) = draw(seed=3), draw(seed=3), draw(seed=4)
     assert (one == same[0]).all() and (one != other).any()
 
 
@@ -52,13 +52,13 @@ def test_engines():
 
 def test_what_is_refused():
     gpsimd = nisa.engine.gpsimd
-    refused(lambda: nisa.rng(empty(SHAPE, "float32")), "float32", "int32")
-    refused(lambda: nisa.rng(empty(SHAPE, "int32", "psum"), engine=gpsimd), "PSUM")
-    refused(lambda: nisa.rng(empty(SHAPE, "int32"), engine=gpsimd), "gen3", target="trn1")
-    refused(
+    refuses(lambda: nisa.rng(empty(SHAPE, "float32")), "float32", "int32")
+    refuses(lambda: nisa.rng(empty(SHAPE, "int32", "psum"), engine=gpsimd), "PSUM")
+    refuses(lambda: nisa.rng(empty(SHAPE, "int32"), engine=gpsimd), "gen3", target="trn1")
+    refuses(
         lambda: nisa.rng(empty(SHAPE, "int32"), engine=nisa.engine.tensor), "nisa.engine.tensor"
     )
-    refused(lambda: nisa.set_rng_seed(nl.zeros((1, 2), "uint32", buffer=nl.sbuf)), "2 elements")
+    refuses(lambda: nisa.set_rng_seed(nl.zeros((1, 2), "uint32", buffer=nl.sbuf)), "2 elements")
 
 
 def by_hand(state: list[int], count: int) -> list[int]:
@@ -78,7 +78,7 @@ def test_a_state_that_was_set_gives_the_words_of_its_generator() -> None:
     seeds = np.random.default_rng(3).integers(0, 2**32, (3, 6), np.uint32)
 
     def call():
-        nisa.rand_set_state(placed(seeds, "uint32"))
+        nisa.rand_set_state(put(seeds, "uint32"))
         tile, state = empty((3, 7), "uint32"), empty((3, 6), "uint32")
         nisa.rng(tile, engine=nisa.engine.gpsimd)
         nisa.rand_get_state(state)
@@ -87,7 +87,7 @@ def test_a_state_that_was_set_gives_the_words_of_its_generator() -> None:
         nisa.rng(more, engine=nisa.engine.gpsimd)
         return tile, more
 
-    _, (tile, more) = issued(call)
+    _, (tile, more) = issue(call)
     drawn = np.concatenate([tile.raw(), more.raw()], axis=1)
     assert drawn.tolist() == [by_hand(row, 11) for row in seeds.tolist()]
 
@@ -105,11 +105,11 @@ def test_numbers_of_a_range_fill_it_evenly() -> None:
 
 def test_states_have_their_size_and_their_chip() -> None:
     vector = nisa.engine.vector
-    refused(lambda: nisa.rand_set_state(empty((2, 5), "uint32")), "5 elements", "6 are a state")
-    refused(lambda: nisa.rand_set_state(empty((2, 24), "uint32"), engine=vector), "gen4")
-    refused(lambda: nisa.rand_set_state(empty((2, 6), "uint32")), "gen3", target="trn1")
-    refused(lambda: nisa.rand2(empty((2, 6), "float32"), 0.0, 1.0), "gen4")
-    issued(lambda: nisa.rand_set_state(nl.zeros((2, 24), "uint32"), engine=vector), target="trn3")
+    refuses(lambda: nisa.rand_set_state(empty((2, 5), "uint32")), "5 elements", "6 are a state")
+    refuses(lambda: nisa.rand_set_state(empty((2, 24), "uint32"), engine=vector), "gen4")
+    refuses(lambda: nisa.rand_set_state(empty((2, 6), "uint32")), "gen3", target="trn1")
+    refuses(lambda: nisa.rand2(empty((2, 6), "float32"), 0.0, 1.0), "gen4")
+    issue(lambda: nisa.rand_set_state(nl.zeros((2, 24), "uint32"), engine=vector), target="trn3")
 
 
 @settings(max_examples=30)
@@ -127,4 +127,4 @@ def test_bounds_of_segments_are_where_they_begin_and_end(runs) -> None:
         assert first == 0 or ids[first - 1] != ids[place]
         assert end == len(ids) or ids[end] != ids[place]
     row = lambda: empty((1, 8), "int32")  # noqa: E731
-    refused(lambda: nisa.sequence_bounds(row(), row()), "(1, 2, n)")
+    refuses(lambda: nisa.sequence_bounds(row(), row()), "(1, 2, n)")

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 RNG = np.random.default_rng(11)
 
 
-def drawn(*shape, dtype=np.float32):
+def draw(*shape, dtype=np.float32):
     return RNG.standard_normal(shape).astype(dtype)
 
 
@@ -104,16 +104,16 @@ def quantised(x):
 BF16 = ml_dtypes.bfloat16
 INDEX = np.array([[3], [1], [50]] + [[i] for i in range(13)], np.int32)
 CASES = {
-    "everything": (everything, (drawn(128, 64), drawn(128, 64)), "trn2"),
-    "indirect": (indirect, (drawn(40, 8), INDEX), "trn2"),
-    "two cores": (nki.jit(two_cores)[2], (drawn(2, 8, 16),), "trn2"),
-    "random": (random, (drawn(8, 32),), "trn2"),
-    "quantised": (quantised, (drawn(32, 64, dtype=BF16),), "trn3"),
-    "matmul": (matmul.tiled, (drawn(256, 128, dtype=BF16), drawn(256, 512, dtype=BF16)), "trn2"),
-    "softmax": (norms.softmax, (drawn(128, 256),), "trn2"),
+    "everything": (everything, (draw(128, 64), draw(128, 64)), "trn2"),
+    "indirect": (indirect, (draw(40, 8), INDEX), "trn2"),
+    "two cores": (nki.jit(two_cores)[2], (draw(2, 8, 16),), "trn2"),
+    "random": (random, (draw(8, 32),), "trn2"),
+    "quantised": (quantised, (draw(32, 64, dtype=BF16),), "trn3"),
+    "matmul": (matmul.tiled, (draw(256, 128, dtype=BF16), draw(256, 512, dtype=BF16)), "trn2"),
+    "softmax": (norms.softmax, (draw(128, 256),), "trn2"),
     "attention": (
         attention.flash_attention,
-        tuple(drawn(*s) for s in ((128, 512), (128, 512), (512, 128))),
+        tuple(draw(*s) for s in ((128, 512), (128, 512), (512, 128))),
         "trn2",
     ),
 }
@@ -191,8 +191,8 @@ def test_rounding_is_that_of_the_record(precise, monkeypatch) -> None:
 
 
 def test_mamba_and_its_dependencies() -> None:
-    delta, u = drawn(1, 128, 512), drawn(1, 128, 512)
-    given = (delta, u, -abs(drawn(128, 16)), drawn(1, 16, 512), drawn(1, 16, 512))
+    delta, u = draw(1, 128, 512), draw(1, 128, 512)
+    given = (delta, u, -abs(draw(128, 16)), draw(1, 16, 512), draw(1, 16, 512))
     program = launch.run(mamba.states_outer, shapes_of(given), {})
     equal(
         replay.replay(travelled(program, "trn2"), given), [nki.simulate(mamba.states_outer)(*given)]
@@ -213,7 +213,7 @@ def test_python_cannot_slip_in_numbers() -> None:
         return out(sbuf(nl.shared_constant(np.full((2, 2), 7, np.float32))))
 
     program = travelled(launch.run(sly, (Shape((2, 2)),), {}), "trn2")
-    assert (replay.replay(program, (drawn(2, 2),))[0] == 7).all()
+    assert (replay.replay(program, (draw(2, 2),))[0] == 7).all()
 
 
 def test_a_large_record_is_small_and_its_memory_is_given_back() -> None:
@@ -230,7 +230,7 @@ def test_a_large_record_is_small_and_its_memory_is_given_back() -> None:
     text = json.dumps(replay.to_plain(program))
     assert len(program.instructions) == 9000 and len(text) < 9000 * 100
     again = replay.from_plain(json.loads(text), "trn2")
-    x = drawn(128 * 1000, 4)
+    x = draw(128 * 1000, 4)
     runner = replay._Again(again, (x,))
     runner.run()
     assert len(runner.storages) == 2  # the argument and the result
@@ -243,11 +243,11 @@ def test_a_large_record_is_small_and_its_memory_is_given_back() -> None:
 
 def test_arguments_must_be_those_of_the_record() -> None:
     program = travelled(launch.run(lambda x: out(sbuf(x)), (Shape((2, 4)),), {}), "trn2")
-    for wrong in ((), (drawn(4, 2),), (drawn(2, 4, dtype=np.float16),), (drawn(2, 4),) * 2):
+    for wrong in ((), (draw(4, 2),), (draw(2, 4, dtype=np.float16),), (draw(2, 4),) * 2):
         with pytest.raises(BadProgram, match="program takes"):
             replay.replay(program, wrong)
     with pytest.raises(NkiValidationError, match="inside a kernel"):
-        nki.simulate(lambda: replay.replay(program, (drawn(2, 4),)))()
+        nki.simulate(lambda: replay.replay(program, (draw(2, 4),)))()
 
 
 def test_a_record_is_held_to_the_rules_of_the_target_that_is_asked_for() -> None:
@@ -263,7 +263,7 @@ def test_errors_name_the_recorded_line() -> None:
         nisa.dma_copy(tile, table.vector_select(0, sbuf(index)))  # here
 
     program = launch.run(late, (Shape((4, 8)), Shape((1, 1), "int32")), {})
-    arrays = (drawn(4, 8), np.array([[4]], np.int32))
+    arrays = (draw(4, 8), np.array([[4]], np.int32))
     line = late.__code__.co_firstlineno + 2
     with pytest.raises(NkiValidationError, match=f"index 4(?s:.)*test_nki_replay.py:{line}"):
         replay.replay(program, arrays)
@@ -286,7 +286,7 @@ def record():
     return replay.to_plain(launch.run(kernel, shapes_of(arrays), {}, target=target))
 
 
-def changed(**parts):
+def change(**parts):
     data = copy.deepcopy(record())
     for path, value in parts.items():
         where = data
@@ -352,7 +352,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_records_are_refused(name) -> None:
     with pytest.raises((BadProgram, NkiValidationError)):
-        plain.from_plain(changed(**HOSTILE[name]), "trn2")
+        plain.from_plain(change(**HOSTILE[name]), "trn2")
 
 
 @pytest.mark.parametrize("data", [None, 3, [], "x", {}, {"format": 1}])
@@ -367,14 +367,14 @@ def test_a_bomb_of_constants_is_not_unpacked() -> None:
 
     bomb = base64.b64encode(zlib.compress(bytes(10**8))).decode()
     with pytest.raises(BadProgram, match="bytes, not"):
-        replay.from_plain(changed(constants=[[0, bomb]]), "trn2")
+        replay.from_plain(change(constants=[[0, bomb]]), "trn2")
 
 
 def test_memory_is_limited_when_it_runs(monkeypatch) -> None:
     program = travelled(launch.run(lambda x: out(sbuf(x)), (Shape((128, 512)),), {}), "trn2")
     monkeypatch.setattr(replay, "LIVE_BYTES", 128 * 512 * 4 + 1)
     with pytest.raises(BadProgram, match="in use at one time"):
-        replay.replay(program, (drawn(128, 512),))
+        replay.replay(program, (draw(128, 512),))
 
 
 def test_a_core_that_does_not_wait_is_caught() -> None:

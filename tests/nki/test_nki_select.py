@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from tests.nki.nki_bench import (
     cycles,
-    drawn,
+    draw,
     empty,
     floats,
-    issued,
+    issue,
     layouts,
-    placed,
+    put,
     read,
-    refused,
+    refuses,
     result_of,
+    rounds,
     same,
     seeds,
     shapes,
-    stored,
     t,
     types,
 )
@@ -69,7 +69,7 @@ def test_iota_writes_the_pattern(pattern, offset, multiplier, rows, dtype) -> No
         limits = np.iinfo(dtype)
         wanted = np.clip(wanted, limits.min, limits.max)
     else:
-        wanted = stored(wanted.astype(np.float32), dtype)
+        wanted = rounds(wanted.astype(np.float32), dtype)
     same(result, wanted.reshape(shape))
 
 
@@ -86,7 +86,7 @@ def test_affine_select_keeps_where_the_index_compares(
     name = data.draw(st.sampled_from(sorted(COMPARE)))
     value = data.draw(st.sampled_from((0.0, -9984.0, LOWEST)))
     shape = (rows, math.prod(count for _, count in pattern))
-    values = drawn(seed, shape, dtype)
+    values = draw(seed, shape, dtype)
 
     result = result_of(
         nisa.affine_select, (shape, into), pattern=pattern, channel_multiplier=multiplier,
@@ -94,11 +94,11 @@ def test_affine_select_keeps_where_the_index_compares(
         cmp_op=getattr(nl, name), offset=offset,
     )  # fmt: skip
     kept = COMPARE[name](index(pattern, offset, multiplier, rows), 0)
-    same(result, stored(np.where(kept, values, np.float32(value)), into))
+    same(result, rounds(np.where(kept, values, np.float32(value)), into))
 
 
 def test_a_causal_mask_in_one_line_of_numpy() -> None:
-    values = drawn(3, (128, 64), "float32")
+    values = draw(3, (128, 64), "float32")
     result = result_of(
         nisa.affine_select, ((128, 64), "float32"), pattern=[[-1, 64]], channel_multiplier=1,
         on_true_tile=(values, "float32"), on_false_value=-9984.0, cmp_op=nl.greater_equal,
@@ -122,9 +122,9 @@ BAD_PATTERNS = [
 @pytest.mark.parametrize("bad", BAD_PATTERNS)
 def test_patterns_that_do_not_fit_are_refused(bad) -> None:
     options, *words = bad
-    refused(lambda: nisa.iota(t(type_="int32"), **options), *words)
+    refuses(lambda: nisa.iota(t(type_="int32"), **options), *words)
     masked = {"channel_multiplier": 1, "on_false_value": 0.0, **options}
-    refused(lambda: nisa.affine_select(t(), on_true_tile=t(), **masked), *words)
+    refuses(lambda: nisa.affine_select(t(), on_true_tile=t(), **masked), *words)
 
 
 def test_gpsimd_reaches_no_psum_and_asks_for_plain_types() -> None:
@@ -132,12 +132,12 @@ def test_gpsimd_reaches_no_psum_and_asks_for_plain_types() -> None:
         return lambda: nisa.affine_select(t(), [[1, 8]], 0, *(m() for m in more), **options)
 
     zero, psum = (lambda: 0.0), (lambda: t(at="psum"))
-    refused(lambda: nisa.iota(psum(), [[1, 8]]), "PSUM", "GpSimd")
-    refused(select(psum, zero), "on_true_tile", "PSUM")
-    refused(lambda: nisa.iota(t(type_="float8_e5m2_x4"), [[1, 8]]), "float8_e5m2_x4", "allowed")
-    refused(select(lambda: t((4, 9)), zero), "(4, 9)", "(4, 8)")
-    refused(select(t, zero, cmp_op=nl.add), "nl.greater")
-    refused(select(t, t), "on_false_value", "number")
+    refuses(lambda: nisa.iota(psum(), [[1, 8]]), "PSUM", "GpSimd")
+    refuses(select(psum, zero), "on_true_tile", "PSUM")
+    refuses(lambda: nisa.iota(t(type_="float8_e5m2_x4"), [[1, 8]]), "float8_e5m2_x4", "allowed")
+    refuses(select(lambda: t((4, 9)), zero), "(4, 9)", "(4, 8)")
+    refuses(select(t, zero, cmp_op=nl.add), "nl.greater")
+    refuses(select(t, t), "on_false_value", "number")
 
 
 @settings(max_examples=40)
@@ -147,23 +147,23 @@ def test_range_select_and_its_maximum(seed, shape, dtype, layout, data) -> None:
     start = data.draw(st.sampled_from((0, 7, 2**20)))
     rng = np.random.default_rng(seed)
     n = math.prod(shape[1:])
-    values = drawn(seed, shape, dtype)
+    values = draw(seed, shape, dtype)
     low, high = (rng.integers(start - 2, start + n + 2, (shape[0], 1)) for _ in "12")
 
     def call():
         dst, maximum = empty(shape, dtype), empty((shape[0], 1), "float32")
         nisa.range_select(
-            dst, placed(values, dtype, layout), getattr(nl, first), getattr(nl, second),
-            placed(low, "float32"), placed(high, "float32"), reduce_res=maximum, range_start=start,
+            dst, put(values, dtype, layout), getattr(nl, first), getattr(nl, second),
+            put(low, "float32"), put(high, "float32"), reduce_res=maximum, range_start=start,
         )  # fmt: skip
         return dst, maximum
 
-    _, (dst, maximum) = issued(call)
+    _, (dst, maximum) = issue(call)
     columns = start + np.arange(n)
     kept = COMPARE[first](columns, low) & COMPARE[second](columns, high)
     wanted = np.where(kept, values.reshape(shape[0], n), np.float32(LOWEST))
     with np.errstate(over="ignore"):
-        same(read(dst), stored(wanted, dtype).reshape(shape))
+        same(read(dst), rounds(wanted, dtype).reshape(shape))
     same(read(maximum), wanted.max(axis=1, keepdims=True))
 
 
@@ -177,16 +177,16 @@ def test_range_select_is_refused() -> None:
         made = {k: v() if isinstance(v, type(call)) else v for k, v in options.items()}
         nisa.range_select(**{**args, **made})
 
-    refused(lambda: call(), "trn1", "trn2", target="trn1")
-    refused(lambda: call(on_false_value=0.0), "-3.4028", "on_false_value")
-    refused(lambda: call(bound0=lambda: empty((4, 1), "bfloat16")), "bound0", "float32")
-    refused(lambda: call(bound1=lambda: empty((4, 2), "float32")), "bound1", "one value")
-    refused(lambda: call(comp_op0=nl.not_equal), "comp_op0", "nl.less_equal")
-    refused(lambda: call(range_start=-1), "range_start", "2**24")
-    refused(lambda: call(range_start=2**24), "range_start", "16777208")
-    refused(lambda: call(reduce_op=nl.add), "nl.maximum")
-    refused(lambda: call(on_true_tile=lambda: empty((4, 8), "int32")), "on_true_tile is int32")
-    refused(
+    refuses(lambda: call(), "trn1", "trn2", target="trn1")
+    refuses(lambda: call(on_false_value=0.0), "-3.4028", "on_false_value")
+    refuses(lambda: call(bound0=lambda: empty((4, 1), "bfloat16")), "bound0", "float32")
+    refuses(lambda: call(bound1=lambda: empty((4, 2), "float32")), "bound1", "one value")
+    refuses(lambda: call(comp_op0=nl.not_equal), "comp_op0", "nl.less_equal")
+    refuses(lambda: call(range_start=-1), "range_start", "2**24")
+    refuses(lambda: call(range_start=2**24), "range_start", "16777208")
+    refuses(lambda: call(reduce_op=nl.add), "nl.maximum")
+    refuses(lambda: call(on_true_tile=lambda: empty((4, 8), "int32")), "on_true_tile is int32")
+    refuses(
         lambda: call(reduce_cmd=nisa.reduce_cmd.idle, reduce_res=lambda: empty((4, 1), "float32")),
         "reduce_res",
         "idle",
@@ -196,7 +196,7 @@ def test_range_select_is_refused() -> None:
 @settings(max_examples=40)
 @given(seeds, shapes, types, st.sampled_from(("uint8", "uint16", "uint32")), layouts, st.booleans())
 def test_tensor_copy_predicated_leaves_the_rest(seed, shape, dtype, mask, layout, reverse) -> None:
-    before, new = drawn(seed, shape, dtype), drawn(seed + 1, shape, dtype)
+    before, new = draw(seed, shape, dtype), draw(seed + 1, shape, dtype)
     holds = np.random.default_rng(seed).integers(0, 3, shape)
 
     result = result_of(
@@ -211,12 +211,12 @@ def test_predicates_and_numbers() -> None:
 
     where = {"predicate": (np.tri(4, 8), "uint8")}
     result = result_of(nisa.tensor_copy_predicated, (np.ones((4, 8)), "bfloat16"), src=0.3, **where)
-    same(result, np.where(np.tri(4, 8), stored(np.float32(0.3), "bfloat16"), np.float32(1)))
+    same(result, np.where(np.tri(4, 8), rounds(np.float32(0.3), "bfloat16"), np.float32(1)))
     copy = nisa.tensor_copy_predicated
-    refused(lambda: copy(tile(), tile("bfloat16"), tile("uint8")), "bfloat16", "float32")
-    refused(lambda: copy(tile(), tile(), tile("int32")), "predicate is int32", "uint8")
-    refused(lambda: copy(tile(), tile(where="psum"), tile("uint8", "psum")), "both in PSUM")
-    refused(lambda: copy(tile(), tile(), empty((4, 7), "uint8")), "(4, 7)")
+    refuses(lambda: copy(tile(), tile("bfloat16"), tile("uint8")), "bfloat16", "float32")
+    refuses(lambda: copy(tile(), tile(), tile("int32")), "predicate is int32", "uint8")
+    refuses(lambda: copy(tile(), tile(where="psum"), tile("uint8", "psum")), "both in PSUM")
+    refuses(lambda: copy(tile(), tile(), empty((4, 7), "uint8")), "(4, 7)")
     assert cycles(lambda: copy(tile(), tile(), tile("uint8"))) == ("vector", 64)
     wide = lambda where="plain": empty((4, 512), "float32", where)  # noqa: E731
     mask = lambda: empty((4, 512), "uint8")  # noqa: E731
@@ -227,24 +227,24 @@ def test_predicates_and_numbers() -> None:
 @settings(max_examples=40)
 @given(seeds, shapes, floats, floats, layouts, st.booleans(), st.booleans())
 def test_select_reduce(seed, shape, dtype, into, layout, reverse, by_row) -> None:
-    values = drawn(seed, shape, dtype)
+    values = draw(seed, shape, dtype)
     holds = np.random.default_rng(seed).integers(0, 3, shape)
-    other = drawn(seed + 1, (shape[0], 1), "float32") if by_row else np.float32(-1.5)
+    other = draw(seed + 1, (shape[0], 1), "float32") if by_row else np.float32(-1.5)
 
     def call():
         dst, most = empty(shape, into), empty((shape[0], 1), "float32")
         nisa.select_reduce(
-            dst, placed(holds, "uint8"), placed(values, dtype, layout),
-            placed(other, "float32") if by_row else -1.5,
+            dst, put(holds, "uint8"), put(values, dtype, layout),
+            put(other, "float32") if by_row else -1.5,
             reduce_res=most, reduce_cmd=nisa.reduce_cmd.reset_reduce, reverse_pred=reverse,
         )  # fmt: skip
         return dst, most
 
-    _, (dst, most) = issued(call)
+    _, (dst, most) = issue(call)
     flat = np.where(
         ((holds != 0) != reverse).reshape(shape[0], -1), values.reshape(shape[0], -1), other
     )
-    same(read(dst), stored(flat, into).reshape(shape))
+    same(read(dst), rounds(flat, into).reshape(shape))
     same(read(most), flat.max(axis=1, keepdims=True))
 
 
@@ -253,28 +253,28 @@ def test_the_maximum_goes_on_over_calls() -> None:
 
     def call():
         most = empty((2, 1), "float32")
-        ones = placed(np.ones((2, 4)), "uint8")
+        ones = put(np.ones((2, 4)), "uint8")
         for values, command in (([[9], [1]], "reset_reduce"), ([[2], [3]], "reduce")):
             nisa.select_reduce(
-                empty((2, 4), "float32"), ones, placed(np.repeat(values, 4, 1), "float32"), 0.0,
+                empty((2, 4), "float32"), ones, put(np.repeat(values, 4, 1), "float32"), 0.0,
                 reduce_res=most, reduce_cmd=getattr(nisa.reduce_cmd, command),
             )  # fmt: skip
         return most
 
-    assert read(issued(call)[1]).tolist() == [[9], [3]]
+    assert read(issue(call)[1]).tolist() == [[9], [3]]
 
 
 def test_select_reduce_is_refused() -> None:
     tile = lambda dtype="float32", where="plain": empty((4, 8), dtype, where)  # noqa: E731
     call = nisa.select_reduce
-    refused(lambda: call(tile(), tile("float32"), tile(), 0.0), "predicate is float32")
-    refused(lambda: call(tile(), tile("uint8"), tile("int32"), 0.0), "on_true is int32")
-    refused(
+    refuses(lambda: call(tile(), tile("float32"), tile(), 0.0), "predicate is float32")
+    refuses(lambda: call(tile(), tile("uint8"), tile("int32"), 0.0), "on_true is int32")
+    refuses(
         lambda: call(tile(), tile("uint8"), tile(), empty((4, 2), "float32")), "on_false", "(4, 1)"
     )
-    refused(lambda: call(tile(), tile("uint8", "psum"), tile(where="psum"), 0.0), "both in PSUM")
-    refused(lambda: call(tile(), tile("uint8"), tile(), 0.0, reduce_op=nl.add), "nl.maximum")
-    refused(
+    refuses(lambda: call(tile(), tile("uint8", "psum"), tile(where="psum"), 0.0), "both in PSUM")
+    refuses(lambda: call(tile(), tile("uint8"), tile(), 0.0, reduce_op=nl.add), "nl.maximum")
+    refuses(
         lambda: call(tile(), tile("uint8"), tile(), 0.0, reduce_cmd=nisa.reduce_cmd.reset),
         "reduce_cmd",
     )
@@ -283,7 +283,7 @@ def test_select_reduce_is_refused() -> None:
 @settings(max_examples=30)
 @given(seeds, shapes, floats, st.sampled_from(("add", "maximum")))
 def test_partition_reduce(seed, shape, dtype, name) -> None:
-    values = drawn(seed, shape, dtype)
+    values = draw(seed, shape, dtype)
 
     place, more = ((1, math.prod(shape[1:])), "float32"), {"op": getattr(nl, name)}
     result = result_of(nisa.tensor_partition_reduce, place, data=(values, dtype), **more)
@@ -294,9 +294,9 @@ def test_partition_reduce(seed, shape, dtype, name) -> None:
 
 def test_partition_reduce_is_refused_with_a_faster_way() -> None:
     call, tile = nisa.tensor_partition_reduce, empty
-    refused(lambda: call(tile((2, 8), "float32"), nl.add, tile((4, 8), "float32")), "ones", "(1, 8")
-    refused(lambda: call(tile((1, 8), "float32"), nl.multiply, tile((4, 8), "float32")), "nl.max")
-    refused(
+    refuses(lambda: call(tile((2, 8), "float32"), nl.add, tile((4, 8), "float32")), "ones", "(1, 8")
+    refuses(lambda: call(tile((1, 8), "float32"), nl.multiply, tile((4, 8), "float32")), "nl.max")
+    refuses(
         lambda: call(tile((1, 8), "float32"), nl.bitwise_or, tile((4, 8), "float32")), "integer"
     )
     data = (np.array([[1, 2], [4, 2]]), "int32")

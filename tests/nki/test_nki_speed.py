@@ -38,7 +38,7 @@ def calls(work: Callable[[], Any]) -> int:
     return count
 
 
-def recorded(kernel: Any, *shapes: tuple[int, ...]) -> Program:
+def record(kernel: Any, *shapes: tuple[int, ...]) -> Program:
     return launch.run(kernel, tuple(Shape(shape, "bfloat16") for shape in shapes), {}, values=False)
 
 
@@ -52,13 +52,13 @@ SIZES = {
 def test_an_instruction_costs_the_same_in_a_long_kernel(name) -> None:
     """From the first length to the second as from the second to the third, and not much."""
     kernel, sizes = SIZES[name]
-    programs = [recorded(kernel, *size) for size in sizes]  # what is looked up once, is
+    programs = [record(kernel, *size) for size in sizes]  # what is looked up once, is
     for program in programs:
         schedule(program)
     counts = [len(item.instructions) for item in programs]
     more = counts[1] - counts[0]
     assert more == counts[2] - counts[1]
-    for work, limit in ((lambda i: recorded(kernel, *sizes[i]), CALLS_TO_RECORD),
+    for work, limit in ((lambda i: record(kernel, *sizes[i]), CALLS_TO_RECORD),
                         (lambda i: schedule(programs[i]), CALLS_TO_SCHEDULE)):  # fmt: skip
         first, second, third = (calls(lambda i=i, work=work: work(i)) for i in range(3))
         assert (second - first) / more <= limit

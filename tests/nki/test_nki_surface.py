@@ -87,27 +87,27 @@ def test_an_old_argument_shows_the_new_spelling(key: str) -> None:
     assert LEFTOVERS[key].new.splitlines()[0] in str(error)
 
 
-def called_wrongly(*args: object, **kwargs: object) -> str:
+def misuse(*args: object, **kwargs: object) -> str:
     with pytest.raises(NkiValidationError) as caught:
         TABLE["tensor_copy"].bind(args, kwargs)
     return str(caught.value)
 
 
 def test_a_misspelt_argument_lists_the_right_ones() -> None:
-    text = called_wrongly(dst=1, value=2)
+    text = misuse(dst=1, value=2)
     assert text.startswith("tensor_copy: there is no argument 'value'; there are dst, src, engine")
     assert "Fix: leave value= out" in text
-    assert "Fix: write dst=..." in called_wrongly(dts=1, src=2)
+    assert "Fix: write dst=..." in misuse(dts=1, src=2)
 
 
 def test_arguments_missing_or_given_twice() -> None:
-    assert called_wrongly(dst=1).startswith("tensor_copy: src missing.")
-    assert called_wrongly(1, 2, dst=3).startswith("tensor_copy: dst given twice.")
+    assert misuse(dst=1).startswith("tensor_copy: src missing.")
+    assert misuse(1, 2, dst=3).startswith("tensor_copy: dst given twice.")
 
 
 def test_an_instruction_called_for_its_result_is_told_of_dst() -> None:
-    assert "nisa.reciprocal(dst=y, data=x)" in called_wrongly(src=1)
-    assert "converts to the type of dst" in called_wrongly(dst=1, src=2, dtype="bfloat16")
+    assert "nisa.reciprocal(dst=y, data=x)" in misuse(src=1)
+    assert "converts to the type of dst" in misuse(dst=1, src=2, dtype="bfloat16")
 
 
 @pytest.mark.parametrize("name", ["neuronxcc", "neuronxcc.nki", "neuronxcc.nki.language"])

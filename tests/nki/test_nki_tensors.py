@@ -39,7 +39,7 @@ def same(view: Tensor, expected: np.ndarray) -> None:
 
 
 @contextlib.contextmanager
-def refused(*words: str):
+def refuses(*words: str):
     """A refusal of four parts that names all the words."""
     with pytest.raises(NkiValidationError) as caught:
         yield
@@ -52,7 +52,7 @@ def test_a_tensor_is_true_because_it_is_not_none():
     bias, _ = tensor((4, 8))
     with pytest.warns(DoubtfulKernel, match="write tensor != None"):
         assert bias and True
-    with refused("a while asks for the numbers"):
+    with refuses("a while asks for the numbers"):
         while bias:
             raise RuntimeError
 
@@ -125,13 +125,13 @@ def test_writing_through_a_view_changes_its_elements_only(shape, dtype, data):
 ])  # fmt: skip
 def test_indices_outside_are_named(index, words):
     t, _ = tensor((128, 512))
-    with refused(*words):
+    with refuses(*words):
         t[index]
 
 
 def test_a_tensor_is_no_index():
     t, _ = tensor((4, 4))
-    with refused("run time", "scalar_offset=index"):
+    with refuses("run time", "scalar_offset=index"):
         t[0, t]
 
 
@@ -200,7 +200,7 @@ def test_reshape_keeps_the_order_of_elements_and_the_partition(shape, data):
     assert view.partition_step == 1
     same(t.reshape(shape[0], free), array.reshape(shape[0], free))
     if shape[0] > 1:
-        with refused(f"{shape[0]} partitions would become 1"):
+        with refuses(f"{shape[0]} partitions would become 1"):
             t.reshape((1, -1))
 
 
@@ -223,7 +223,7 @@ def test_views_that_need_a_copy_or_move_partitions_are_refused():
         (lambda: t.rearrange(("a", "b", "c"), ("a", "b", "d")), ("'d'",)),
         (lambda: t.slice(1, 2, 7), ("slice 2:7", "6 elements")),
     ):
-        with refused(*words):
+        with refuses(*words):
             doing()
 
 
@@ -301,7 +301,7 @@ def test_bytes_read_as_another_type(of, to, buffer):
 ])  # fmt: skip
 def test_patterns_outside_of_a_tile_are_refused(pattern, offset, words):
     t, _ = tensor((16, 32))
-    with refused(*words):
+    with refuses(*words):
         t.ap(pattern, offset=offset).raw()
 
 
@@ -309,13 +309,13 @@ def test_patterns_outside_of_a_tensor_in_hbm_are_refused():
     t, _ = tensor((16, 32), HBM)
     assert t.ap([[1, 512]]).shape == (512,)
     assert t.ap([[0, 128], [1, 32]]).shape == (128, 32)
-    with refused("elements 480 to 512", "0 to 511"):
+    with refuses("elements 480 to 512", "0 to 511"):
         t.ap([[32, 2], [1, 1]], offset=480)[0].raw()
-    with refused("elements -1 to 510"):
+    with refuses("elements -1 to 510"):
         t.ap([[1, 512]], offset=-1).raw()
-    with refused("2 bytes in a partition", "multiple of 4"):
+    with refuses("2 bytes in a partition", "multiple of 4"):
         tensor((3, 1), SBUF, dtypes.bfloat16)[0].ap([[1, 3], [1, 1]], dtype="float32")
-    with refused("byte 2", "multiple of 4"):
+    with refuses("byte 2", "multiple of 4"):
         tensor((2, 4), SBUF, dtypes.bfloat16)[0][:, 1:3].ap([[2, 2], [1, 1]], dtype="float32")
 
 
@@ -323,10 +323,10 @@ def test_views_of_strided_bytes_as_another_type_are_refused():
     t, _ = tensor((16, 32))
     assert t[:, 0::2].view("int32").strides == (32, 2)
     assert t[:, 3:4].view("int8").shape == (16, 4)
-    with refused("strides (32, 2)", "int8"):
+    with refuses("strides (32, 2)", "int8"):
         t[:, 0::2].view("int8")
     narrow, _ = tensor((16, 6), dtype=dtypes.int8)
-    with refused("multiple of 4 bytes", "it has 6"):
+    with refuses("multiple of 4 bytes", "it has 6"):
         narrow.view("float32")
 
 
@@ -345,7 +345,7 @@ def test_whole_tensors_are_contiguous(shape, buffer):
 def test_numbers_of_a_tensor_are_not_known_to_python():
     t, _ = tensor((4, 4))
     for doing in (int, float, np.asarray, lambda x: range(x)):
-        with refused("compiled before there are numbers"):
+        with refuses("compiled before there are numbers"):
             doing(t)
     assert (t == None) is False  # noqa: E711 (the language forbids `is`)
     assert (t != None) is True  # noqa: E711

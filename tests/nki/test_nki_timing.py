@@ -30,7 +30,7 @@ VECTOR = C.clock[engine.vector]
 SCALAR = C.clock[engine.scalar]
 
 
-def timed(call: Callable[..., Any], on: str = "trn2", kind: str = "as written", **options: Any):
+def time_of(call: Callable[..., Any], on: str = "trn2", kind: str = "as written", **options: Any):
     """The schedule of a kernel of no arguments."""
     grid = options.pop("grid", 1)
     with warnings.catch_warnings():
@@ -92,7 +92,7 @@ def test_independent_instructions_follow_each_other_without_a_gap() -> None:
         add(c, a, b)
         add(d, a, b)
 
-    (first, second) = ns(timed(kernel), "tensor_tensor")
+    (first, second) = ns(time_of(kernel), "tensor_tensor")
     busy = 2 * 512 / VECTOR  # two FP32 tiles in SBUF: two cycles for each column
     assert first == pytest.approx((0, busy, busy + C.latency[engine.vector]))
     assert second[0] == pytest.approx(busy)
@@ -107,7 +107,7 @@ def test_a_dependent_instruction_waits_for_the_latency_and_on_another_engine_for
         add(c, b, b)
         nisa.activation(dst=a, op=nl.copy, data=c)
 
-    plan = timed(kernel)
+    plan = time_of(kernel)
     first, second = ns(plan, "tensor_tensor")
     assert second[0] == pytest.approx(first[2])
     (last,) = ns(plan, "activation")
@@ -122,7 +122,7 @@ def test_a_second_tile_begins_later_where_that_is_published() -> None:
         nisa.tensor_scalar(dst=b, data=a, op0=nl.add, operand0=column)
 
     of = constants("trn1")
-    plan = timed(kernel, on="trn1")
+    plan = time_of(kernel, on="trn1")
     start, stop, _ = ns(plan, "tensor_tensor")[0]
     clock = of.clock[engine.vector]
     assert stop - start == pytest.approx(2 * 512 / clock + of.vector_access)
@@ -137,7 +137,7 @@ def test_depends_on_orders_what_shares_no_data() -> None:
         first = add(b, a, a)
         nisa.activation(dst=d, op=nl.copy, data=c).depends_on(first)
 
-    plan = timed(kernel)
+    plan = time_of(kernel)
     assert ns(plan, "activation")[0][0] == pytest.approx(
         ns(plan, "tensor_tensor")[0][2] + C.semaphore[engine.scalar]
     )
@@ -151,9 +151,9 @@ def test_a_table_is_loaded_when_the_family_of_functions_changes() -> None:
 
         return body
 
-    assert len(timed(kernel(nl.exp, nl.exp)).times.loads) == 1
-    assert len(timed(kernel(nl.exp, nl.copy, nl.exp)).times.loads) == 1
-    plan = timed(kernel(nl.exp, nl.tanh))
+    assert len(time_of(kernel(nl.exp, nl.exp)).times.loads) == 1
+    assert len(time_of(kernel(nl.exp, nl.copy, nl.exp)).times.loads) == 1
+    plan = time_of(kernel(nl.exp, nl.tanh))
     first, second = ns(plan, "activation")
     if len(plan.times.loads) == 2:  # in other families
         assert first[0] == pytest.approx(C.table_load)
@@ -165,18 +165,18 @@ def test_trainium1_engines_share_ports_and_later_chips_do_not() -> None:
         nisa.memset(dst=sbuf(), value=1.0, engine=nisa.engine.vector)
         nisa.memset(dst=sbuf(), value=1.0, engine=nisa.engine.gpsimd)
 
-    first, second = ns(timed(sbuf_port, on="trn1"), "memset")
+    first, second = ns(time_of(sbuf_port, on="trn1"), "memset")
     assert second[0] == pytest.approx(first[1])
-    first, second = ns(timed(sbuf_port), "memset")
+    first, second = ns(time_of(sbuf_port), "memset")
     assert second[0] == 0
 
     def psum_port():
         nisa.tensor_copy(dst=sbuf(), src=psum(), engine=nisa.engine.vector)
         nisa.activation(dst=sbuf(), op=nl.copy, data=psum())
 
-    plan = timed(psum_port, on="trn1")
+    plan = time_of(psum_port, on="trn1")
     assert ns(plan, "activation")[0][0] == pytest.approx(ns(plan, "tensor_copy")[0][1])
-    assert ns(timed(psum_port), "activation")[0][0] == 0
+    assert ns(time_of(psum_port), "activation")[0][0] == 0
 
 
 # ---- the Tensor Engine -----------------------------------------------------------------------
@@ -193,7 +193,7 @@ def products(count: int, **more: Any) -> Callable[[], None]:
 
 
 def test_weights_are_loaded_before_the_first_product_and_hidden_under_the_others() -> None:
-    plan = timed(products(3), warm_up=False)
+    plan = time_of(products(3), warm_up=False)
     clock = C.clock[engine.tensor]
     busy = 512 / clock + C.weight_gap
     load = 128 / C.fast_weight_load / clock
@@ -203,9 +203,9 @@ def test_weights_are_loaded_before_the_first_product_and_hidden_under_the_others
 
 
 def test_the_array_warms_up_and_cools_down() -> None:
-    cold, warm = timed(products(40)), timed(products(40), warm_up=False)
+    cold, warm = time_of(products(40)), time_of(products(40), warm_up=False)
     assert cold.nanoseconds - warm.nanoseconds == pytest.approx(C.warm_up * (1 - C.cold_rate))
-    same = timed(products(40), on="trn1"), timed(products(40), on="trn1", warm_up=False)
+    same = time_of(products(40), on="trn1"), time_of(products(40), on="trn1", warm_up=False)
     assert same[0].nanoseconds == same[1].nanoseconds, "Trainium1 has no such limit"
 
     def with_a_pause():
@@ -219,7 +219,7 @@ def test_the_array_warms_up_and_cools_down() -> None:
             add(long, long, long)
             nisa.tensor_copy(dst=b, src=long[:, 0:512])
 
-    twice = timed(with_a_pause).nanoseconds - timed(with_a_pause, warm_up=False).nanoseconds
+    twice = time_of(with_a_pause).nanoseconds - time_of(with_a_pause, warm_up=False).nanoseconds
     assert twice == pytest.approx(2 * C.warm_up * (1 - C.cold_rate))
 
 
@@ -234,12 +234,12 @@ def test_parts_of_the_array_work_side_by_side() -> None:
 
         return body
 
-    apart = timed(kernel((0, 0), (0, 64), (64, 0)), warm_up=False)
+    apart = time_of(kernel((0, 0), (0, 64), (64, 0)), warm_up=False)
     starts = [start for start, _, _ in ns(apart, "nc_matmul")]
     clock = C.clock[engine.tensor]
     busy = 512 / clock + C.weight_gap
     assert starts[2] - starts[0] < busy, "three parts at once"
-    again = timed(kernel((0, 0), (0, 0)), warm_up=False)
+    again = time_of(kernel((0, 0), (0, 0)), warm_up=False)
     first, second = ns(again, "nc_matmul")
     assert second[0] == pytest.approx(first[0] + busy)
 
@@ -255,7 +255,7 @@ def test_engines_take_turns_on_a_bank_of_psum() -> None:
 
         return body
 
-    together, apart = timed(kernel(False)), timed(kernel(True))
+    together, apart = time_of(kernel(False)), time_of(kernel(True))
     assert ns(together, "nc_matmul")[0][0] > ns(together, "tensor_copy")[0][2]
     assert ns(apart, "nc_matmul")[0][0] < ns(apart, "tensor_copy")[0][1]
 
@@ -267,7 +267,7 @@ def test_a_transfer_has_descriptors_a_start_a_data_phase_and_an_end() -> None:
     def kernel():
         nisa.dma_copy(dst=sbuf(128, dtype=nl.bfloat16), src=hbm(128, 128, dtype=nl.bfloat16))
 
-    plan = timed(kernel)
+    plan = time_of(kernel)
     ((start, stop, end),) = ns(plan, "dma_copy")
     data = C.descriptor + 8 * 128 * 2 / C.dma_rate
     assert (start, stop) == (0, C.hardware_descriptors)
@@ -280,7 +280,7 @@ def test_a_transfer_has_descriptors_a_start_a_data_phase_and_an_end() -> None:
 
 
 def one_transfer(call: Callable[[], Any], on: str = "trn2") -> Any:
-    return next(w for w in timed(call, on=on).graph.works if w.transfer is not None)
+    return next(w for w in time_of(call, on=on).graph.works if w.transfer is not None)
 
 
 def test_descriptors_are_contiguous_runs() -> None:
@@ -337,9 +337,9 @@ def test_transfers_share_generators_and_engines() -> None:
 
         return body
 
-    short = ns(timed(loads(16)), "dma_copy")
+    short = ns(time_of(loads(16)), "dma_copy")
     assert [start for start, _, _ in short] == [n * C.hardware_descriptors for n in range(4)]
-    plan = timed(loads(2048))
+    plan = time_of(loads(2048))
     item = 8 * (C.descriptor + 2048 * 4 / C.dma_rate)
     firsts = np.diff(plan.times.first)
     assert firsts == pytest.approx(3 * [item]), "bound by the rate of the engines"
@@ -348,7 +348,7 @@ def test_transfers_share_generators_and_engines() -> None:
         nisa.dma_copy(dst=sbuf(16), src=hbm(128, 16))
         nisa.dma_copy(dst=hbm(128, 16), src=sbuf(16))
 
-    starts = [start for start, _, _ in ns(timed(both_ways), "dma_copy")]
+    starts = [start for start, _, _ in ns(time_of(both_ways), "dma_copy")]
     assert starts == [0, 0], "a core has two generators"
 
 
@@ -384,12 +384,12 @@ def banks(count: int) -> Callable[[], None]:
 
 def test_psum_rotates_over_its_banks() -> None:
     eight = target("trn2").psum_banks
-    starts = [start for start, _, _ in ns(timed(banks(eight + 1)), "nc_matmul")]
-    copied = ns(timed(banks(eight + 1)), "tensor_copy")
+    starts = [start for start, _, _ in ns(time_of(banks(eight + 1)), "nc_matmul")]
+    copied = ns(time_of(banks(eight + 1)), "tensor_copy")
     assert starts[eight - 1] < copied[eight - 2][2], "a fresh bank waits for nobody"
     assert starts[eight] >= copied[0][2], "the ninth takes the first one's"
-    off = [start for start, _, _ in ns(timed(banks(3), rotation=False), "nc_matmul")]
-    copied = ns(timed(banks(3), rotation=False), "tensor_copy")
+    off = [start for start, _, _ in ns(time_of(banks(3), rotation=False), "nc_matmul")]
+    copied = ns(time_of(banks(3), rotation=False), "tensor_copy")
     assert off[1] >= copied[0][2] and off[2] >= copied[1][2]
 
 
@@ -403,7 +403,7 @@ def test_sbuf_rotates_when_it_is_full() -> None:
             nisa.memset(dst=tile, value=0.0, engine=nisa.engine.gpsimd)
             add(tile, tile, tile)
 
-    plan = timed(kernel)
+    plan = time_of(kernel)
     fills, sums = ns(plan, "memset"), ns(plan, "tensor_tensor")
     assert fills[3][0] == pytest.approx(fills[2][1])
     assert fills[4][0] >= sums[0][2]
@@ -424,7 +424,7 @@ def test_cores_go_on_together_after_a_barrier() -> None:
             nisa.dma_copy(dst=tile, src=out)
         return out
 
-    plan = timed(kernel, grid=2)
+    plan = time_of(kernel, grid=2)
     ends = {end for _, _, end in ns(plan, "core_barrier")}
     assert len(ends) == 1
     written, read = ns(plan, "dma_copy")
@@ -434,7 +434,7 @@ def test_cores_go_on_together_after_a_barrier() -> None:
 # ---- regions ---------------------------------------------------------------------------------
 
 
-def touched(view: Any) -> set[int]:
+def elements(view: Any) -> set[int]:
     """The elements of a view, by brute force."""
     index = np.arange(view.storage.row * view.storage.partitions)
     step = index.itemsize
@@ -468,18 +468,18 @@ def test_regions_of_slices_are_exact(data: Any, shape: tuple[int, ...], reshaped
             tensor = hbm(*shape)
         kept.extend(tensor[key] for key in keys)
 
-    timed(kernel)
+    time_of(kernel)
     one, other = kept
     layout = Layout(one.storage, 1)
     a, b = (layout.regions[layout.number(item)] for item in kept)
     assert a.overlaps(b) == b.overlaps(a)
-    meets = bool(touched(one) & touched(other))
+    meets = bool(elements(one) & elements(other))
     assert a.overlaps(b) or not meets, "an overlap is never missed"
     steps = {item.step for key in keys for item in key}
     if steps == {1} and not reshaped:
         assert a.overlaps(b) == meets, "slices without steps are told apart"
     if a.contains(b):
-        assert touched(other) <= touched(one)
+        assert elements(other) <= elements(one)
 
 
 # ---- what every schedule keeps to --------------------------------------------------------------
@@ -542,7 +542,7 @@ def accesses(plan: Schedule, node: int) -> list[tuple[Any, set, bool]]:
         value = instruction.args[name]
         if not hasattr(value, "storage"):
             continue
-        part = touched(value)
+        part = elements(value)
         if value.buffer is PSUM:
             part = {"bank"}
         if operand.reads:
@@ -583,7 +583,7 @@ def test_every_schedule_respects_every_dependency(
     steps: list[tuple], on: str, rotation: bool
 ) -> None:
     for kind in ("as written", "list"):
-        plan = timed(body(steps), on=on, kind=kind, rotation=rotation)
+        plan = time_of(body(steps), on=on, kind=kind, rotation=rotation)
         check(plan)
         total = sum(work.transfer.bytes for work in plan.graph.works if work.transfer)
         widths = [
@@ -598,18 +598,18 @@ def test_more_instructions_never_end_earlier_as_written(
     steps: list[tuple], more: list[tuple]
 ) -> None:
     compute = [item for item in more if item[0] not in ("load", "store")]
-    less = timed(body(steps), warm_up=False).nanoseconds
-    assert timed(body(steps + compute), warm_up=False).nanoseconds >= less - 1e-6
+    less = time_of(body(steps), warm_up=False).nanoseconds
+    assert time_of(body(steps + compute), warm_up=False).nanoseconds >= less - 1e-6
 
 
 @settings(max_examples=40, deadline=None)
 @given(programs())
 def test_without_rotation_nothing_is_faster(steps: list[tuple]) -> None:
     call = body([step for step in steps if step[0] != "mm"], fresh=True)
-    on = timed(call).nanoseconds
-    assert timed(call, rotation=False).nanoseconds >= on - 1e-6
+    on = time_of(call).nanoseconds
+    assert time_of(call, rotation=False).nanoseconds >= on - 1e-6
 
 
 def test_an_unknown_schedule_is_refused() -> None:
     with pytest.raises(ValueError, match="'as written'"):
-        timed(products(1), kind="fast")
+        time_of(products(1), kind="fast")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.browser import launched, violations
+from tests.browser import launch, violations
 from utils.nki.simulator import instructions
 from utils.nki.simulator.arrays import Shape
 from utils.nki.simulator.table import TABLE
@@ -213,7 +213,7 @@ def test_a_page_is_whole_in_a_browser(capsys, tmp_path) -> None:
     out = tmp_path / "p.html"
     assert run(capsys, "profile", f"{source}::scaled", *SHAPE, "--html", out)[0] == 0
     assert "<b>&" not in out.read_text()
-    with launched() as browser:
+    with launch() as browser:
         for width, scheme in ((390, "light"), (1280, "dark")):
             context = browser.new_context(
                 viewport={"width": width, "height": 900}, color_scheme=scheme

@@ -112,7 +112,7 @@ def command(path: Path, *words: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def killed_at_last(path: Path, kills: list[float], *words: str) -> tuple[dict, int]:
+def kill_often(path: Path, kills: list[float], *words: str) -> tuple[dict, int]:
     """Outcomes of a search that is killed after these shares of its outcomes, with the trials that
     were begun. Looks after each kill that nothing known before is lost."""
     journal = path / "scaled.tune.json"
@@ -139,7 +139,7 @@ def killed_at_last(path: Path, kills: list[float], *words: str) -> tuple[dict, i
 
 def test_a_search_that_is_killed_goes_on(tmp_path) -> None:
     words = ("--param", "width=256,512", "--jobs", "1")
-    kept, begun = killed_at_last(tmp_path, [1], *words)
+    kept, begun = kill_often(tmp_path, [1], *words)
     assert set(kept) == {"estimate width=256", "estimate width=512", "values width=512"}
     # A trial of values runs the file twice, for the first choice too; one may have been under way.
     assert 4 <= begun <= 5
@@ -151,7 +151,7 @@ def test_many_kills_at_any_moment(seed: int, tmp_path) -> None:
     rng = random.Random(seed)
     kills = sorted(rng.choices(range(1, 10), k=4))
     widths = ",".join(map(str, (4, 8, 16, 32, 64, 128, 256, 512)))
-    kept, begun = killed_at_last(tmp_path, kills, "--param", f"width={widths}", "--jobs", "2")
+    kept, begun = kill_often(tmp_path, kills, "--param", f"width={widths}", "--jobs", "2")
     assert len(kept) == 9 and begun <= 10 + 4 * len(kills)
 
 

@@ -69,7 +69,7 @@ def kernel(a, b):
 """
 
 
-def made(text: str, name: str = "kernel"):
+def kernel_of(text: str, name: str = "kernel"):
     """A kernel of the upgraded text."""
     place: dict = {"__name__": "upgraded"}
     exec(compile(upgrade(HEAD + text).source, "<upgraded>", "exec"), place)
@@ -80,7 +80,7 @@ def made(text: str, name: str = "kernel"):
 def test_a_masked_softmax_gives_what_numpy_gives(rows) -> None:
     x = np.random.default_rng(rows).standard_normal((rows, 40)).astype(np.float32)
     e = np.exp(x - x.max(1, keepdims=True))
-    result = nki.simulate(made(SOFTMAX))(x)
+    result = nki.simulate(kernel_of(SOFTMAX))(x)
     np.testing.assert_allclose(result, e / e.sum(1, keepdims=True), rtol=1e-5)
 
 
@@ -88,7 +88,7 @@ def test_a_product_with_blocks_and_sums_gives_what_numpy_gives() -> None:
     rng = np.random.default_rng(1)
     a = rng.standard_normal((256, 64)).astype(np.float32)
     b = rng.standard_normal((256, 96)).astype(np.float32)
-    program = launch.run(made(PRODUCT), (a, b), {})
+    program = launch.run(kernel_of(PRODUCT), (a, b), {})
     np.testing.assert_allclose(program.results, a.T @ b, rtol=1e-4, atol=1e-4)
     assert program.count("nc_matmul") == 2 and program.count("memset") == 0
 

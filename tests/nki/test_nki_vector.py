@@ -10,25 +10,25 @@ from hypothesis import strategies as st
 from tests.nki.nki_bench import (
     NUMPY,
     cycles,
-    drawn,
+    draw,
     empty,
     floats,
-    issued,
+    issue,
     layouts,
     once,
-    placed,
+    put,
     read,
-    refused,
+    refuses,
     result_of,
+    rounds,
     rows_of,
     same,
     seeds,
     shapes,
-    stored,
     t,
     token,
     types,
-    warned,
+    warns,
 )
 from utils.nki.simulator import launch
 from utils.nki.simulator.operators import OPERATORS
@@ -57,24 +57,24 @@ def test_tensor_tensor(shape, type1, type2, to, at1, at2, at, op, seed) -> None:
         at2 = "plain"
     elif "shifted" in (at1, at2) and "psum" not in (at1, at2):
         at1 = at2 = "shifted"
-    a, b = drawn(seed, shape, type1), drawn(seed + 1, shape, type2)
+    a, b = draw(seed, shape, type1), draw(seed + 1, shape, type2)
     pair = {"data1": (a, type1, at1), "data2": (b, type2, at2)}
     result = result_of(nisa.tensor_tensor, (shape, to, at), op=token(op), **pair)
-    same(result, stored(two(op, rows_of(a), rows_of(b)).reshape(shape), to))
+    same(result, rounds(two(op, rows_of(a), rows_of(b)).reshape(shape), to))
 
 
 def test_a_column_repeated_by_a_view_and_a_tile_that_is_both_input_and_output() -> None:
-    x, column = drawn(0, (4, 6), "float32"), drawn(1, (4, 1), "float32")
+    x, column = draw(0, (4, 6), "float32"), draw(1, (4, 1), "float32")
 
     def call():
-        data = placed(x, "float32")
-        repeated = placed(column, "float32").broadcast(1, 6)
+        data = put(x, "float32")
+        repeated = put(column, "float32").broadcast(1, 6)
         nisa.tensor_tensor(dst=data, data1=data, data2=repeated, op=nl.subtract)
         nisa.tensor_scalar(dst=data, data=data, op0=nl.multiply, operand0=data[:, 0:1])
         nisa.tensor_copy(dst=data[:, 1:6], src=data[:, 0:5])
         return data
 
-    _, data = issued(call)
+    _, data = issue(call)
     made = once(x.astype(np.float64) - column)
     made = once(made * made[:, :1])
     same(read(data), np.concatenate([made[:, :1], made[:, :5]], axis=1))
@@ -98,12 +98,12 @@ def test_integers_are_exact_on_gpsimd_and_pass_through_fp32_elsewhere(a, b, op, 
         def call():
             dst = empty((1, 1), type_)
             nisa.tensor_tensor(
-                dst=dst, data1=placed(x, type_, at), data2=placed(y, type_), op=token(op),
+                dst=dst, data1=put(x, type_, at), data2=put(y, type_), op=token(op),
                 engine=engine,
             )  # fmt: skip
             return dst
 
-        program, dst = issued(call)
+        program, dst = issue(call)
         return program.instructions[-1].engine, int(read(dst)[0, 0])
 
     exact = WHOLE[op](a, b) % 2**32
@@ -145,22 +145,22 @@ def test_power_runs_on_gpsimd() -> None:
     def call(**options):
         dst = empty(x.shape, "float32", options.pop("at", "plain"))
         nisa.tensor_tensor(
-            dst=dst, data1=placed(x, "float32"), data2=placed(y, "float32"), op=nl.power, **options
+            dst=dst, data1=put(x, "float32"), data2=put(y, "float32"), op=nl.power, **options
         )
         return dst
 
-    program, dst = issued(call)
+    program, dst = issue(call)
     assert program.instructions[-1].engine is nisa.engine.gpsimd
     assert read(dst).tolist() == [[8.0, 3.0, 0.25]]
-    refused(lambda: call(engine=nisa.engine.vector), "nl.power", "gpsimd")
-    refused(lambda: call(at="psum"), "psum", "nl.power runs on gpsimd", "fix: nisa.tensor_copy dst")
+    refuses(lambda: call(engine=nisa.engine.vector), "nl.power", "gpsimd")
+    refuses(lambda: call(at="psum"), "psum", "nl.power runs on gpsimd", "fix: nisa.tensor_copy dst")
 
 
 # ---- tiles and columns -----------------------------------------------------------------------
 
 
 def an_operand(kind: str, seed: int, partitions: int) -> np.ndarray | float:
-    values = drawn(seed, (partitions, 1), "float32", 3.0)
+    values = draw(seed, (partitions, 1), "float32", 3.0)
     return values if kind == "column" else float(values[0, 0])
 
 
@@ -177,7 +177,7 @@ kinds = st.sampled_from(("number", "column"))
 def test_tensor_scalar(
     shape, from_, to, here, there, op0, op1, kind0, kind1, reverse0, reverse1, seed
 ) -> None:
-    x = drawn(seed, shape, from_)
+    x = draw(seed, shape, from_)
     first = an_operand(kind0, seed + 1, shape[0])
     second = an_operand(kind1, seed + 2, shape[0]) if op1 else None
 
@@ -189,18 +189,18 @@ def test_tensor_scalar(
     made = two(op0, rows_of(x), once(first), reverse0)
     if op1:
         made = two(op1, made, once(second), reverse1)
-    same(result, stored(made.reshape(shape), to))
+    same(result, rounds(made.reshape(shape), to))
 
 
 @pytest.mark.parametrize("name", UNARY)
 def test_tensor_scalar_with_operators_of_one_value(name: str) -> None:
-    x = drawn(1, (8, 12), "float32")
+    x = draw(1, (8, 12), "float32")
 
     more = {"data": (x, "float32"), "op0": token(name), "op1": nl.add, "operand1": 1.0}
     for operand in (None, 0, 0.0):
         result = result_of(nisa.tensor_scalar, (x.shape, "bfloat16"), operand0=operand, **more)
-        same(result, stored(once(once(UNARY[name](rows_of(x))) + 1), "bfloat16"))
-    refused(
+        same(result, rounds(once(once(UNARY[name](rows_of(x))) + 1), "bfloat16"))
+    refuses(
         lambda: nisa.tensor_scalar(t(), t(), op0=token(name), operand0=2.0),
         "operand0 is 2.0", "no second operand",
     )  # fmt: skip
@@ -211,17 +211,15 @@ def test_rsqrt_in_tensor_scalar_runs_on_gpsimd() -> None:
 
     def call(at="plain", **options):
         dst = empty(x.shape, "float32", at)
-        nisa.tensor_scalar(
-            dst=dst, data=placed(x, "float32"), op0=nl.rsqrt, operand0=0.0, **options
-        )
+        nisa.tensor_scalar(dst=dst, data=put(x, "float32"), op0=nl.rsqrt, operand0=0.0, **options)
         return dst
 
-    program, dst = issued(call)
+    program, dst = issue(call)
     assert program.instructions[-1].engine is nisa.engine.gpsimd
     assert read(dst).tolist() == [[2.0, 0.5, 0.25]]
     assert cycles(call) == ("gpsimd", 64)
-    refused(lambda: call(engine=nisa.engine.vector), "rsqrt", "gpsimd")
-    refused(lambda: call(at="psum"), "dst is in PSUM")
+    refuses(lambda: call(engine=nisa.engine.vector), "rsqrt", "gpsimd")
+    refuses(lambda: call(at="psum"), "dst is in PSUM")
 
 
 @pytest.mark.parametrize("name", ("int8", "uint8", "int32", "uint16"))
@@ -244,7 +242,7 @@ def test_tensor_scalar_on_bits(name: str) -> None:
 def test_scalar_tensor_tensor(
     shape, from_, other, to, here, there, op0, op1, kind, reverse0, reverse1, seed
 ) -> None:
-    x, y = drawn(seed, shape, from_), drawn(seed + 1, shape, other)
+    x, y = draw(seed, shape, from_), draw(seed + 1, shape, other)
     first = an_operand(kind, seed + 2, shape[0])
 
     result = result_of(
@@ -253,7 +251,7 @@ def test_scalar_tensor_tensor(
         reverse1=reverse1,
     )  # fmt: skip
     made = two(op0, rows_of(x), once(first), reverse0)
-    same(result, stored(two(op1, made, rows_of(y), reverse1).reshape(shape), to))
+    same(result, rounds(two(op1, made, rows_of(y), reverse1).reshape(shape), to))
 
 
 @settings(max_examples=60)
@@ -262,7 +260,7 @@ def test_scalar_tensor_tensor(
 def test_tensor_tensor_scan(
     shape, from_, to, here, kind, op0, op1, reverse0, reverse1, seed
 ) -> None:
-    x, y = drawn(seed, shape, from_, 0.9), drawn(seed + 1, shape, from_)
+    x, y = draw(seed, shape, from_, 0.9), draw(seed + 1, shape, from_)
     start = an_operand(kind, seed + 2, shape[0])
 
     result = result_of(
@@ -274,7 +272,7 @@ def test_tensor_tensor_scan(
     state, made = np.broadcast_to(once(start), (shape[0], 1))[:, 0], np.empty(a.shape)
     for i in range(a.shape[1]):
         state = made[:, i] = two(op1, two(op0, a[:, i], state, reverse0), b[:, i], reverse1)
-    same(result, stored(made.reshape(shape), to))
+    same(result, rounds(made.reshape(shape), to))
 
 
 # ---- moves, fills, random ------------------------------------------------------------------------
@@ -286,7 +284,7 @@ def test_tensor_tensor_scan(
        st.sampled_from(("float32", "int32", "bfloat16", "uint8")), seeds)  # fmt: skip
 def test_nc_stream_shuffle(partitions, columns, mask, type_, seed) -> None:
     rows = -(-partitions // 32) * 32
-    x, before = drawn(seed, (rows, columns), type_), drawn(seed + 1, (partitions, columns), type_)
+    x, before = draw(seed, (rows, columns), type_), draw(seed + 1, (partitions, columns), type_)
 
     pair = {"dst": (before, type_), "src": (x, type_)}
     result = result_of(nisa.nc_stream_shuffle, shuffle_mask=mask, **pair)
@@ -301,13 +299,13 @@ def test_one_row_spreads_over_a_quadrant_and_a_shuffle_works_in_place() -> None:
     x = np.arange(64, dtype=np.float32).reshape(64, 1)
 
     def call():
-        tile = placed(x, "float32")
+        tile = put(x, "float32")
         nisa.nc_stream_shuffle(dst=tile, src=tile, shuffle_mask=[1, 0, *range(2, 31), 255])
         spread = empty((128, 1), "float32")
         nisa.nc_stream_shuffle(dst=spread[96:128], src=tile[0:1], shuffle_mask=[0] * 32)
         return tile, spread
 
-    _, (tile, spread) = issued(call)
+    _, (tile, spread) = issue(call)
     order = [1, 0, *range(2, 33 - 1)]
     wanted = [v + 32 * q for q in (0, 1) for v in order]
     assert read(tile)[:, 0].tolist() == wanted
@@ -319,12 +317,12 @@ def test_shuffles_obey_their_rules() -> None:
         tile = empty((128, dst[1]), "float32")[start : start + dst[0]]
         nisa.nc_stream_shuffle(dst=tile, src=empty(src, type_), shuffle_mask=list(mask))
 
-    refused(lambda: call(mask=[0] * 31), "31 entries", "32")
-    refused(lambda: call(mask=[0] * 31 + [32]), "shuffle_mask[31] is 32", "0 to 31", "255")
-    refused(lambda: call(type_="bfloat16"), "src is bfloat16, dst is float32")
-    refused(lambda: call(src=(32, 5)), "5 elements", "4")
-    refused(lambda: call(mask=range(32), src=(1, 4)), "partition 1 of src", "has 1")
-    refused(lambda: call(src=(64, 4), start=32), "starts at partition 32", "64 active")
+    refuses(lambda: call(mask=[0] * 31), "31 entries", "32")
+    refuses(lambda: call(mask=[0] * 31 + [32]), "shuffle_mask[31] is 32", "0 to 31", "255")
+    refuses(lambda: call(type_="bfloat16"), "src is bfloat16, dst is float32")
+    refuses(lambda: call(src=(32, 5)), "5 elements", "4")
+    refuses(lambda: call(mask=range(32), src=(1, 4)), "partition 1 of src", "has 1")
+    refuses(lambda: call(src=(64, 4), start=32), "starts at partition 32", "64 active")
 
 
 @pytest.mark.parametrize("name", sorted(NUMPY))
@@ -343,7 +341,7 @@ def test_fills_take_turns_and_psum_is_filled_by_gpsimd() -> None:
         nisa.memset(empty((2, 4), "float32"), 0)
 
     for _ in range(2):
-        program, _ = issued(call)
+        program, _ = issue(call)
         assert [i.engine.name for i in program.instructions] == [
             "vector", "gpsimd", "vector", "gpsimd", "gpsimd", "gpsimd",
         ]  # fmt: skip
@@ -353,20 +351,20 @@ def test_memset_takes_what_the_type_holds() -> None:
     def call(name, value, at="plain", **options):
         nisa.memset(dst=empty((2, 4), name, at), value=value, **options)
 
-    refused(lambda: call("int32", 1.5), "1.5", "int32", "integers")
-    refused(lambda: call("uint8", 300), "300", "0 to 255")
-    refused(lambda: call("uint16", -1), "-1", "65535")
-    refused(lambda: call("int32", float("nan")), "nan", "integers")
-    refused(lambda: call("float32", "0"), "a number")
-    refused(lambda: call("float8_e4m3fn_x4", 1), "allowed: 0")
-    refused(lambda: call("float32", 0, engine=nisa.engine.scalar), "engine.vector", "gpsimd")
-    refused(lambda: call("float32", 0, "psum", engine=nisa.engine.gpsimd), "psum", "gpsimd")
-    warned(lambda: call("float16", 1e6), "float16 cannot hold", "inf")
-    issued(lambda: call("float8_e4m3fn_x4", 0))
+    refuses(lambda: call("int32", 1.5), "1.5", "int32", "integers")
+    refuses(lambda: call("uint8", 300), "300", "0 to 255")
+    refuses(lambda: call("uint16", -1), "-1", "65535")
+    refuses(lambda: call("int32", float("nan")), "nan", "integers")
+    refuses(lambda: call("float32", "0"), "a number")
+    refuses(lambda: call("float8_e4m3fn_x4", 1), "allowed: 0")
+    refuses(lambda: call("float32", 0, engine=nisa.engine.scalar), "engine.vector", "gpsimd")
+    refuses(lambda: call("float32", 0, "psum", engine=nisa.engine.gpsimd), "psum", "gpsimd")
+    warns(lambda: call("float16", 1e6), "float16 cannot hold", "inf")
+    issue(lambda: call("float8_e4m3fn_x4", 0))
 
 
 def test_dropout_keeps_or_zeroes() -> None:
-    x = stored(drawn(0, (64, 200), "bfloat16") + 8, "bfloat16")
+    x = rounds(draw(0, (64, 200), "bfloat16") + 8, "bfloat16")
     columns = np.linspace(0, 1, 64).reshape(64, 1).astype(np.float32)
 
     def dropped(prob):
@@ -384,18 +382,18 @@ def test_dropout_keeps_or_zeroes() -> None:
     share = np.count_nonzero(dropped(columns) == 0, axis=1) / 200
     assert share[0] == 0 and share[-1] == 1 and np.corrcoef(share, columns[:, 0])[0, 1] > 0.95
     half, whole = (lambda *shape: t(shape or (4, 8), "bfloat16")), (lambda: t(type_="int32"))
-    refused(lambda: nisa.dropout(t(), t(), prob=1.5), "prob is 1.5", "0 to 1")
-    refused(lambda: nisa.dropout(t(), half(), prob=0.1), "data is bfloat16, dst is float32")
-    refused(lambda: nisa.dropout(whole(), whole(), half(4, 1)), "prob is bfloat16", "float32")
+    refuses(lambda: nisa.dropout(t(), t(), prob=1.5), "prob is 1.5", "0 to 1")
+    refuses(lambda: nisa.dropout(t(), half(), prob=0.1), "data is bfloat16, dst is float32")
+    refuses(lambda: nisa.dropout(whole(), whole(), half(4, 1)), "prob is bfloat16", "float32")
 
 
 @settings(max_examples=30)
 @given(shapes, floats, floats, layouts, seeds)
 def test_reciprocal(shape, from_, to, here, seed) -> None:
-    x = drawn(seed, shape, from_)
+    x = draw(seed, shape, from_)
     result = result_of(nisa.reciprocal, (shape, to), data=(x, from_, here))
     with np.errstate(all="ignore"):
-        same(result, stored(once(1 / rows_of(x)).reshape(shape), to))
+        same(result, rounds(once(1 / rows_of(x)).reshape(shape), to))
 
 
 # ---- rules -----------------------------------------------------------------------------------
@@ -407,29 +405,29 @@ def test_tensor_tensor_broadcasts_nothing() -> None:
             dst=t(dst, type_), data1=t(a, type_, at1), data2=t(b, type_, at2), op=op, **options
         )
 
-    refused(lambda: call((4, 8), (4, 1)), "(4, 8)", "(4, 1)", "tensor_scalar")
-    refused(lambda: call((4, 8), (1, 8)), "ones", "nc_stream_shuffle")
-    refused(lambda: call((4, 8), (4, 6)), "shape", "8", "6")
-    refused(lambda: call((4, 8), (4, 8), (4, 9)), "(4, 9)")
-    refused(lambda: call((4, 8), (4, 8), at1="psum", at2="psum"), "both in psum", "tensor_copy")
-    refused(lambda: call((4, 8), (4, 8), op=nl.bitwise_and), "float32", "integers")
-    refused(lambda: call((4, 8), (4, 8), op=nl.exp), "nl.exp", "nisa.activation")
-    refused(lambda: call((4, 8), (4, 8), op=nl.invert), "nl.invert", "bitwise_and")
-    refused(lambda: call((4, 8), (4, 8), op=np.add), "no operator", "pass nl.add")
-    refused(lambda: call((4, 8), (4, 8), op="max"), "pass nl.maximum")
-    refused(lambda: call((4, 8), (4, 8), op=nl.abs_max), "nl.abs_max", "gen3", "gen4")
-    refused(lambda: call((4, 8), (4, 8), engine=nisa.engine.scalar), "engine.vector", "gpsimd")
-    refused(lambda: call((4, 8), (4, 8), type_="float8_e5m2_x4"), "four numbers", "quantize_mx")
-    refused(lambda: call((4, 8), (4, 8), at1="psum", engine=nisa.engine.gpsimd), "psum", "gpsimd")
-    issued(lambda: call((4, 8), (4, 8), op=nl.abs_max), "trn3")
-    warned(lambda: call((4, 8), (4, 8), op=nl.divide), "nl.divide", "fail")
+    refuses(lambda: call((4, 8), (4, 1)), "(4, 8)", "(4, 1)", "tensor_scalar")
+    refuses(lambda: call((4, 8), (1, 8)), "ones", "nc_stream_shuffle")
+    refuses(lambda: call((4, 8), (4, 6)), "shape", "8", "6")
+    refuses(lambda: call((4, 8), (4, 8), (4, 9)), "(4, 9)")
+    refuses(lambda: call((4, 8), (4, 8), at1="psum", at2="psum"), "both in psum", "tensor_copy")
+    refuses(lambda: call((4, 8), (4, 8), op=nl.bitwise_and), "float32", "integers")
+    refuses(lambda: call((4, 8), (4, 8), op=nl.exp), "nl.exp", "nisa.activation")
+    refuses(lambda: call((4, 8), (4, 8), op=nl.invert), "nl.invert", "bitwise_and")
+    refuses(lambda: call((4, 8), (4, 8), op=np.add), "no operator", "pass nl.add")
+    refuses(lambda: call((4, 8), (4, 8), op="max"), "pass nl.maximum")
+    refuses(lambda: call((4, 8), (4, 8), op=nl.abs_max), "nl.abs_max", "gen3", "gen4")
+    refuses(lambda: call((4, 8), (4, 8), engine=nisa.engine.scalar), "engine.vector", "gpsimd")
+    refuses(lambda: call((4, 8), (4, 8), type_="float8_e5m2_x4"), "four numbers", "quantize_mx")
+    refuses(lambda: call((4, 8), (4, 8), at1="psum", engine=nisa.engine.gpsimd), "psum", "gpsimd")
+    issue(lambda: call((4, 8), (4, 8), op=nl.abs_max), "trn3")
+    warns(lambda: call((4, 8), (4, 8), op=nl.divide), "nl.divide", "fail")
 
 
 def test_inputs_at_different_partitions_are_doubted() -> None:
     def call():
         nisa.tensor_tensor(dst=t(), data1=t(at="shifted"), data2=t(), op=nl.add)
 
-    warned(call, "data1 starts at partition 32, data2 at 0", values=False)
+    warns(call, "data1 starts at partition 32, data2 at 0", values=False)
 
 
 def test_tensor_copy_engines() -> None:
@@ -437,11 +435,11 @@ def test_tensor_copy_engines() -> None:
         nisa.tensor_copy(dst=t(), src=t(src, at=at), engine=engine)
 
     assert cycles(lambda: call(nisa.engine.unknown))[0] == "vector"
-    refused(lambda: call(nisa.engine.scalar), "gen2", "nl.copy", target="trn1")
-    refused(lambda: call(nisa.engine.gpsimd, "psum"), "psum", "engine.vector")
-    refused(lambda: call(nisa.engine.tensor), "engine.vector", "gpsimd", "scalar")
-    refused(lambda: call(nisa.engine.unknown, src=(4, 9)), "(4, 8)", "(4, 9)")
-    refused(lambda: nisa.tensor_copy(dst=t(), src=t(), dtype=nl.bfloat16), "dtype")
+    refuses(lambda: call(nisa.engine.scalar), "gen2", "nl.copy", target="trn1")
+    refuses(lambda: call(nisa.engine.gpsimd, "psum"), "psum", "engine.vector")
+    refuses(lambda: call(nisa.engine.tensor), "engine.vector", "gpsimd", "scalar")
+    refuses(lambda: call(nisa.engine.unknown, src=(4, 9)), "(4, 8)", "(4, 9)")
+    refuses(lambda: nisa.tensor_copy(dst=t(), src=t(), dtype=nl.bfloat16), "dtype")
 
 
 def test_tensor_scalar_operands() -> None:
@@ -452,21 +450,21 @@ def test_tensor_scalar_operands() -> None:
         )  # fmt: skip
 
     row, half = (lambda: t((1, 8))), (lambda: t((4, 1), "bfloat16"))
-    refused(lambda: call(operand0=row), "operand0", "one value per partition", "1 partitions", "8")
-    refused(lambda: call(operand0=half), "bfloat16", "operand tiles must be float32")
-    refused(lambda: call(operand0=None), "operand0 is None", "nl.add")
-    refused(lambda: call(op1=nl.add), "operand1 is None")
-    refused(lambda: call(operand1=2.0), "operand1 is 2.0", "op1")
-    refused(lambda: call(op1=nl.bitwise_or, operand1=1), "one on bits")
-    refused(lambda: call(op0=nl.bitwise_or, operand0=1), "data is float32", "integers")
-    refused(lambda: call(op0=nl.bitwise_or, operand0=1.5, type_="int32"), "1.5", "integers")
-    refused(lambda: call(op0=nl.tanh), "nl.tanh", "nisa.activation")
-    refused(lambda: call(reverse0=3), "reverse0 is 3")
-    refused(lambda: call(engine=nisa.engine.gpsimd), "gpsimd", "nl.rsqrt")
+    refuses(lambda: call(operand0=row), "operand0", "one value per partition", "1 partitions", "8")
+    refuses(lambda: call(operand0=half), "bfloat16", "operand tiles must be float32")
+    refuses(lambda: call(operand0=None), "operand0 is None", "nl.add")
+    refuses(lambda: call(op1=nl.add), "operand1 is None")
+    refuses(lambda: call(operand1=2.0), "operand1 is 2.0", "op1")
+    refuses(lambda: call(op1=nl.bitwise_or, operand1=1), "one on bits")
+    refuses(lambda: call(op0=nl.bitwise_or, operand0=1), "data is float32", "integers")
+    refuses(lambda: call(op0=nl.bitwise_or, operand0=1.5, type_="int32"), "1.5", "integers")
+    refuses(lambda: call(op0=nl.tanh), "nl.tanh", "nisa.activation")
+    refuses(lambda: call(reverse0=3), "reverse0 is 3")
+    refuses(lambda: call(engine=nisa.engine.gpsimd), "gpsimd", "nl.rsqrt")
     scalar = {"engine": nisa.engine.scalar}
-    refused(lambda: call(op0=nl.subtract, **scalar), "subtract", "multiply then add")
-    refused(lambda: call(op1=nl.multiply, operand1=2.0, **scalar), "op1 is nl.multiply")
-    refused(
+    refuses(lambda: call(op0=nl.subtract, **scalar), "subtract", "multiply then add")
+    refuses(lambda: call(op1=nl.multiply, operand1=2.0, **scalar), "op1 is nl.multiply")
+    refuses(
         lambda: call(op0=nl.bitwise_or, operand0=1, type_="int32", **scalar), "on bits", "vector"
     )
     for op0, more in ((nl.multiply, {"op1": nl.add, "operand1": 1.0}), (nl.multiply, {}),
@@ -483,11 +481,11 @@ def test_scalar_tensor_tensor_says_which_operand_is_the_column() -> None:
             op1=op1, operand1=t(operand1, at=at) if isinstance(operand1, tuple) else operand1,
         )  # fmt: skip
 
-    refused(lambda: call(operand1=(4, 1)), "operand0 is the number or the column", "(4, 1)")
-    refused(lambda: call(operand0=(4, 8)), "operand0 must have one value per partition")
-    refused(lambda: call(operand1=2.0), "operand1 is 2.0", "tensor")
-    refused(lambda: call(at="psum"), "both in PSUM")
-    refused(lambda: call(op1=nl.bitwise_and), "nl.bitwise_and", "nl.add")
+    refuses(lambda: call(operand1=(4, 1)), "operand0 is the number or the column", "(4, 1)")
+    refuses(lambda: call(operand0=(4, 8)), "operand0 must have one value per partition")
+    refuses(lambda: call(operand1=2.0), "operand1 is 2.0", "tensor")
+    refuses(lambda: call(at="psum"), "both in PSUM")
+    refuses(lambda: call(op1=nl.bitwise_and), "nl.bitwise_and", "nl.add")
 
 
 def test_scans_begin_with_one_value_for_each_partition() -> None:
@@ -497,10 +495,10 @@ def test_scans_begin_with_one_value_for_each_partition() -> None:
             initial=t(initial) if isinstance(initial, tuple) else initial, op0=op0, op1=nl.add,
         )  # fmt: skip
 
-    refused(lambda: call((4, 2)), "initial must have one value per partition", "2 columns")
-    refused(lambda: call(at="psum"), "both in PSUM")
-    refused(lambda: call(op0=nl.abs), "nl.abs")
-    refused(lambda: call(size=(4, 7)), "(4, 7)")
+    refuses(lambda: call((4, 2)), "initial must have one value per partition", "2 columns")
+    refuses(lambda: call(at="psum"), "both in PSUM")
+    refuses(lambda: call(op0=nl.abs), "nl.abs")
+    refuses(lambda: call(size=(4, 7)), "(4, 7)")
 
 
 # ---- cycles ----------------------------------------------------------------------------------
@@ -632,7 +630,7 @@ def test_extreme_values_pass_without_a_warning_of_numpy(to: str) -> None:
                 nisa.tensor_reduce(dst=one, data=a, op=op, axis=1, negate=True)
 
     def call():
-        a, dst, one = placed(EXTREME, "float32"), empty(EXTREME.shape, to), empty((1, 1), "float32")
+        a, dst, one = put(EXTREME, "float32"), empty(EXTREME.shape, to), empty((1, 1), "float32")
         for op in OPERATORS.values():
             each_operator(op, a, dst, one)
         nisa.tensor_copy(dst=dst, src=a)

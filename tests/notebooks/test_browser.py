@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser import answers, free_port, launched, note_foreign, violations
+from tests.browser import answers, free_port, launch, note_foreign, violations
 from utils.cli.server import options
 from utils.course import copies, kernel_server, progress
 from utils.course.catalog import ROOT
@@ -108,11 +108,11 @@ def server(course_copy: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def opened(server: str, notebook: str) -> Iterator[Any]:
+def open_page(server: str, notebook: str) -> Iterator[Any]:
     """The page of a notebook whose cells have all run, without an error or a foreign request."""
     errors: list[str] = []
     foreign: list[str] = []
-    with launched() as browser:
+    with launch() as browser:
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", lambda request: note_foreign(request.url, server, foreign))
@@ -136,7 +136,7 @@ def opened(server: str, notebook: str) -> Iterator[Any]:
 
 
 def test_a_learner_runs_a_copy_of_lesson_03_predicts_and_moves_its_slider(server: str) -> None:
-    with opened(server, f"{copies.FOLDER}/{LESSON}") as page:
+    with open_page(server, f"{copies.FOLDER}/{LESSON}") as page:
         text = "() => document.querySelector('.jp-NotebookPanel').textContent"
         box = page.get_by_label("nodes of the graph of y")
         box.scroll_into_view_if_needed()
@@ -196,7 +196,7 @@ def test_the_first_page_leads_a_learner_to_the_open_exercise(server: str) -> Non
     progress.reset("all")  # the file of these tests, which the kernels read too
     progress.finish_lesson("lesson03")
     progress.record("lab03.ex1", "passed", 6)
-    with opened(server, f"{copies.FOLDER}/{HOME}") as page:
+    with open_page(server, f"{copies.FOLDER}/{HOME}") as page:
         page.get_by_label("Track").select_option("Workshop of 90 minutes")
         page.get_by_role("heading", name="Workshop of 90 minutes").wait_for()
         page.locator("summary", has_text="running").click()
@@ -211,13 +211,13 @@ def test_the_first_page_leads_a_learner_to_the_open_exercise(server: str) -> Non
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("lab", ["lab03_lazy_tensors", "lab09_nki_basics"])
 def test_tasks_and_cards_of_an_untouched_lab_are_accessible(server: str, lab: str) -> None:
-    with opened(server, f"{copies.FOLDER}/labs/{lab}/{lab}.ipynb") as page:
+    with open_page(server, f"{copies.FOLDER}/labs/{lab}/{lab}.ipynb") as page:
         page.get_by_text("not attempted").first.wait_for()
         assert_accessible(page)
 
 
 def test_a_reader_filters_searches_and_sorts_the_claims(server: str) -> None:
-    with opened(server, CLAIMS) as page:
+    with open_page(server, CLAIMS) as page:
         page.locator(".jp-Cell:has(.dt-container)").last.scroll_into_view_if_needed()
         page.wait_for_function(COUNT, arg="361 entries")
         page.locator(".dtsp-name", has_text=re.compile("^nki$")).click()

@@ -57,10 +57,10 @@ ALLOWED = {
 """Patterns of text that are no figures of hardware, with the reason."""
 
 
-def typed(text: str) -> list[str]:
+def numbers_in(text: str) -> list[str]:
     """Numbers with a unit that only facts may have.
 
-    >>> typed("a chip with 667 TFLOPS and 96GiB for $2.23, in 16 bits, 4 x 512 elements")
+    >>> numbers_in("a chip with 667 TFLOPS and 96GiB for $2.23, in 16 bits, 4 x 512 elements")
     ['667 TFLOPS', '96GiB', '$2.23,']
     """
     for pattern in ALLOWED:
@@ -156,11 +156,11 @@ def sources(path: Path) -> Iterator[tuple[str, str, bool]]:
         yield cell["id"], text, cell["cell_type"] == "code"
 
 
-def quoted(item: str) -> bool:
+def is_quoted(item: str) -> bool:
     """Whether a number with a unit is what a fact says: a lesson's first cell, which nothing can be
     computed in, may open with the bill.
 
-    >>> quoted("98.32 USD"), quoted("98.33 USD")
+    >>> is_quoted("98.32 USD"), is_quoted("98.33 USD")
     (True, False)
     """
     match = re.fullmatch(rf"({NUMBER}){BETWEEN}({UNIT})", item, re.IGNORECASE)
@@ -176,7 +176,7 @@ def literals(path: Path, known: set[float]) -> list[str]:
     results = []
     for place, text, is_code in sources(path):
         first = place == "title" and not is_code
-        results += [f"{place}: {t}" for t in typed(text) if not (first and quoted(t))]
+        results += [f"{place}: {t}" for t in numbers_in(text) if not (first and is_quoted(t))]
         if is_code:
             try:
                 results += [f"{place}: {item}" for item in facts_in_code(text, known)]
@@ -245,7 +245,7 @@ def test_a_planted_figure_is_found_in_code(code: str, tmp_path: Path) -> None:
     ],
 )
 def test_mathematics_and_counts_are_no_figures(text: str) -> None:
-    assert typed(text) == []
+    assert numbers_in(text) == []
 
 
 @pytest.mark.parametrize("pattern", ALLOWED)

@@ -55,7 +55,7 @@ def made(folder: Path) -> batch.Made:
     return batch.Made(f"{folder / 'model.py'}:make", 4, (4, 16))
 
 
-def written(folder: Path, items: dict[str, str], name: str = "items.csv") -> Path:
+def write(folder: Path, items: dict[str, str], name: str = "items.csv") -> Path:
     text = io.StringIO()
     csv.writer(text).writerows([("id", "text"), *items.items()])
     (folder / name).write_text(text.getvalue())
@@ -65,7 +65,7 @@ def written(folder: Path, items: dict[str, str], name: str = "items.csv") -> Pat
 def job(folder: Path, out: Any = None, **settings: Any) -> batch.Job:
     items = folder / "items.csv"
     if not items.exists():
-        written(folder, ITEMS)
+        write(folder, ITEMS)
     return batch.Job(str(items), str(out or folder / "out"), made(folder), 6, **settings)
 
 
@@ -120,7 +120,7 @@ def at_line(number: int, act: Callable[[], None]) -> Iterator[list[int]]:
         sys.settrace(former)
 
 
-def killed_in_a_fork(number: int, make: Callable[[], batch.Job]) -> bool:
+def kill_in_a_fork(number: int, make: Callable[[], batch.Job]) -> bool:
     """Whether a run in a process of its own was ended by SIGKILL at that line."""
     child = os.fork()
     if child == 0:
@@ -144,8 +144,8 @@ def test_a_run_that_is_killed_anywhere_goes_on_and_writes_the_same_files(tmp_pat
     assert outcome(tmp_path / "whole") == (EXPECTED, {}) and len(results) == 7
     for number in range(kills):
         out = tmp_path / f"out{number}"
-        assert killed_in_a_fork(rng.randint(1, lines), lambda out=out: job(tmp_path, out))
-        killed_in_a_fork(rng.randint(1, lines), lambda out=out: job(tmp_path, out))
+        assert kill_in_a_fork(rng.randint(1, lines), lambda out=out: job(tmp_path, out))
+        kill_in_a_fork(rng.randint(1, lines), lambda out=out: job(tmp_path, out))
         report = batch.run(job(tmp_path, out), batch.Inline(made(tmp_path)))
         assert (report.results, report.aside, report.items) == (40, 0, 40)
         for path in results:
@@ -165,7 +165,7 @@ def test_the_same_on_s3_and_on_a_file_system_of_fsspec(tmp_path, scheme, kills):
     with mock.patch.dict(os.environ, KEYS), mock_aws():
         boto3.client("s3", "us-east-1").create_bucket(Bucket="items")
         items = f"{scheme}://items/{tmp_path.name}/items.csv"
-        source = written(tmp_path, {**ITEMS, "no": "raises"})
+        source = write(tmp_path, {**ITEMS, "no": "raises"})
         places.place(items.rpartition("/")[0]).write("items.csv", source.read_text())
 
         def make(out: int) -> batch.Job:
@@ -187,7 +187,7 @@ def test_the_same_on_s3_and_on_a_file_system_of_fsspec(tmp_path, scheme, kills):
 
 def test_items_that_fail_or_kill_their_process_are_set_aside_and_no_other_is_lost(tmp_path):
     poison = {"p1": "poison", "p2": "raises", "p3": "nan", "u": "unlucky"}
-    written(tmp_path, ITEMS | poison)
+    write(tmp_path, ITEMS | poison)
     texts: list[str] = []
     with batch.Processes(made(tmp_path), 2) as pool:
         report = batch.run(job(tmp_path), pool, texts.append)
@@ -217,7 +217,7 @@ def test_workers_of_a_scheduler_are_killed_and_nothing_is_lost_or_doubled(
 ):
     # Dask gives a task out four times by default; a worker takes seconds to start.
     monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
-    written(tmp_path, ITEMS | poison | {"u": "unlucky"})
+    write(tmp_path, ITEMS | poison | {"u": "unlucky"})
     texts: list[str] = []
     root = Path(jobs.__file__).parents[3]
     with process("scheduler", "--host", "127.0.0.1", "--port", "0") as scheduler:
@@ -288,7 +288,7 @@ def test_a_folder_belongs_to_one_table_one_setting_and_one_run(tmp_path):
     other = batch.Job(**{**vars(job(tmp_path)), "shard": 7})
     with pytest.raises(ValueError, match="shard 6, not 7: name a new folder"):
         batch.run(other, batch.Inline(other.made))
-    written(tmp_path, ITEMS | {"new": "a"})
+    write(tmp_path, ITEMS | {"new": "a"})
     with pytest.raises(ValueError, match="holds a run with table"):
         batch.run(job(tmp_path), batch.Inline(made(tmp_path)))
     with places.alone(places.place(str(tmp_path / "out"))):
@@ -299,7 +299,7 @@ def test_a_folder_belongs_to_one_table_one_setting_and_one_run(tmp_path):
 def test_the_script_runs_a_job_and_says_what_is_wrong(tmp_path, capsys):
     path = Path(cli.__file__).parents[2] / "notebooks" / "scripts" / "batch_inference.py"
     script = runpy.run_path(str(path))
-    model, items = made(tmp_path).model, str(written(tmp_path, ITEMS))
+    model, items = made(tmp_path).model, str(write(tmp_path, ITEMS))
     words = [items, str(tmp_path / "out"), "--model", model, "--buckets", "4,16", "--shard", "6"]
     for rest, status in (([], 0), (["--batch", "3"], 1), (["--scheduler", "nowhere"], 1)):
         assert script["main"](script["parse"]([*words, *rest])) == status
@@ -321,7 +321,7 @@ def test_shards_that_somebody_changed_are_computed_again(tmp_path):
 
 
 def test_too_long_items_are_set_aside_and_money_counts_all_starts(tmp_path):
-    written(tmp_path, {"long": "a" * 17, "short": "a"})
+    write(tmp_path, {"long": "a" * 17, "short": "a"})
     texts: list[str] = []
     hour = {"instance": "trn1.2xlarge", "machines": 2}
     for start in (1, 2):
@@ -337,7 +337,7 @@ def test_too_long_items_are_set_aside_and_money_counts_all_starts(tmp_path):
 
 def test_the_courses_model_compiles_each_bucket_once_and_ahead(tmp_path):
     texts = {str(n): ("the old ship waits " * 4)[: n + 1] for n in range(60)}
-    written(tmp_path, texts | {"odd": "?!"})
+    write(tmp_path, texts | {"odd": "?!"})
     letters = batch.Made("letters", 4, (16, 64))
     mine = batch.Job(str(tmp_path / "items.csv"), str(tmp_path / "out"), letters, 8)
     with batch.Processes(letters, 1) as pool:
@@ -351,15 +351,15 @@ def test_the_courses_model_compiles_each_bucket_once_and_ahead(tmp_path):
     assert bits[0] == 0 and bits == sorted(bits)
 
 
-def other_made(folder: Path, *buckets: int, size: int = 1) -> batch.Job:
+def other_job(folder: Path, *buckets: int, size: int = 1) -> batch.Job:
     return batch.Job(**{**vars(job(folder)), "made": batch.Made("letters", size, buckets)})
 
 
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda folder: other_made(folder, 4, size=0), "1 or more"),
-        (lambda folder: other_made(folder, 8, 4), "buckets ascend"),
+        (lambda folder: other_job(folder, 4, size=0), "1 or more"),
+        (lambda folder: other_job(folder, 8, 4), "buckets ascend"),
         (lambda _: places.place("s3:///x"), "names no bucket"),
         (lambda _: places.place("nowhere://x"), "install the package of fsspec for nowhere://"),
         (lambda _: batch.Inline(batch.Made("none.py:make", 1, (4,))), "a file that exists"),

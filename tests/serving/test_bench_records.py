@@ -22,7 +22,7 @@ positive = st.floats(1e-9, 1e6)
 words = st.text(min_size=1, max_size=12)
 
 
-def made(kind: type, **known: st.SearchStrategy) -> st.SearchStrategy:
+def build(kind: type, **known: st.SearchStrategy) -> st.SearchStrategy:
     """A strategy for a dataclass of the records; times are above 0."""
     return st.builds(
         kind,
@@ -43,7 +43,7 @@ def values(kind: object) -> st.SearchStrategy:
     if kind == bench.Given:
         return st.builds(bench.Given, positive, words, words.filter(str.strip))
     if dataclasses.is_dataclass(kind):
-        return made(kind)
+        return build(kind)
     origin, inside = get_origin(kind), get_args(kind)
     if origin is tuple:
         return st.lists(values(inside[0]), min_size=1, max_size=3).map(tuple)
@@ -54,7 +54,7 @@ def values(kind: object) -> st.SearchStrategy:
 
 ROUND = st.lists(positive, min_size=1, max_size=3).map(tuple)
 # A first call to each round.
-RECORDS = made(bench.Record, rounds=st.tuples(ROUND, ROUND), first_s=st.tuples(positive, positive))
+RECORDS = build(bench.Record, rounds=st.tuples(ROUND, ROUND), first_s=st.tuples(positive, positive))
 
 
 @settings(max_examples=150)

@@ -74,7 +74,7 @@ def ends(answer: list[int], request: Request) -> bool:
     return any(answer[-len(run) :] == [*run] for run in request.stop)
 
 
-def made(shapes: Settings) -> Engine:
+def make(shapes: Settings) -> Engine:
     runner = Cells(shapes)
     result = Engine(runner)
     runner.pool = result.scheduler.pool
@@ -119,7 +119,7 @@ def traffic(draw: st.DrawFn, largest: int = 24) -> Traffic:
     return Traffic(shapes, tuple(sorted(arrivals, key=lambda item: item[0])), tuple(cancels))
 
 
-def served(plan: Traffic, made_by=made, check=lambda before, server: None):
+def serve(plan: Traffic, made_by=make, check=lambda before, server: None):
     """All sequences of the traffic, served to the end, and the engine."""
     server, sequences, now = made_by(plan.shapes), [], 0
     arrivals = [*plan.arrivals]
@@ -171,7 +171,7 @@ def check_answers(plan: Traffic, sequences, answer_of=plain) -> None:
 @settings(max_examples=150)
 @given(traffic())
 def test_every_schedule_gives_the_tokens_of_a_plain_loop_and_loses_no_block(plan: Traffic) -> None:
-    sequences, server = served(plan, check=check_step)
+    sequences, server = serve(plan, check=check_step)
     check_answers(plan, sequences)
     assert server.scheduler.pool.free == plan.shapes.blocks - 1
     counts = server.counts
@@ -184,7 +184,7 @@ def test_every_schedule_gives_the_tokens_of_a_plain_loop_and_loses_no_block(plan
 @settings(max_examples=4000)
 @given(traffic(48))
 def test_many_more_schedules(plan: Traffic) -> None:
-    check_answers(plan, served(plan, check=check_step)[0])
+    check_answers(plan, serve(plan, check=check_step)[0])
 
 
 # Counts that can be worked out by hand
@@ -192,7 +192,7 @@ def test_many_more_schedules(plan: Traffic) -> None:
 
 def test_a_batch_that_is_continuous_computes_as_many_steps_as_its_longest_queue() -> None:
     """Answers of 2 and 8 tokens in two slots: static batches take 8 + 8 steps, this one 10."""
-    server = made(Settings(context=16, slots=2, buckets=(4,)))
+    server = make(Settings(context=16, slots=2, buckets=(4,)))
     for count in (2, 8, 8, 2):
         server.submit(Request([1, 2], count))
     server.run()
@@ -205,7 +205,7 @@ def test_a_batch_that_is_continuous_computes_as_many_steps_as_its_longest_queue(
 
 def test_a_long_prompt_in_pieces_holds_up_no_running_answer() -> None:
     shapes = Settings(context=64, slots=2, buckets=(8,), tokens_per_step=9)
-    server, arrived = made(shapes), []
+    server, arrived = make(shapes), []
     first = server.submit(Request([1], 30))
     server.step()
     second = server.submit(Request([2] * 40, 1), on_token=arrived.append)
@@ -216,7 +216,7 @@ def test_a_long_prompt_in_pieces_holds_up_no_running_answer() -> None:
 
 
 def test_a_prompt_that_is_known_is_computed_but_for_its_last_block() -> None:
-    server = made(Settings(context=32, slots=2, block_size=4, buckets=(16,)))
+    server = make(Settings(context=32, slots=2, block_size=4, buckets=(16,)))
     [*_] = server.stream(Request([1, 2, 3] * 5 + [4], 1))  # 16 tokens: 4 full blocks
     assert (server.counts.prefill_tokens, server.counts.cached_tokens) == (16, 0)
     again = Request([1, 2, 3] * 5 + [4], 4)
@@ -231,7 +231,7 @@ def test_a_prompt_that_is_known_is_computed_but_for_its_last_block() -> None:
 def test_the_youngest_gives_way_and_computes_its_tokens_again() -> None:
     """5 blocks of 2 for two answers of 7 tokens, which need 4 each."""
     shapes = Settings(8, slots=2, block_size=2, blocks=6, buckets=(8,), share_prefixes=False)
-    server = made(shapes)
+    server = make(shapes)
     sequences = [server.submit(Request([token], 7)) for token in (1, 2)]
     server.run()
     assert server.counts.preemptions == 1
@@ -242,7 +242,7 @@ def test_the_youngest_gives_way_and_computes_its_tokens_again() -> None:
 
 
 def test_a_callback_may_cancel_others_and_a_loop_that_is_left_cancels_its_own() -> None:
-    server = made(Settings(context=16, slots=3, buckets=(4,)))
+    server = make(Settings(context=16, slots=3, buckets=(4,)))
     others = []
     first = server.submit(Request([1], 5), on_token=lambda _: [*map(server.cancel, others)])
     others += [server.submit(Request([2], 5)), server.submit(Request([3], 5))]
@@ -258,7 +258,7 @@ def test_a_callback_may_cancel_others_and_a_loop_that_is_left_cancels_its_own() 
 
 
 def test_a_callback_that_fails_ends_its_own_request_and_no_other() -> None:
-    server, got = made(Settings(context=16, slots=3, buckets=(4,))), []
+    server, got = make(Settings(context=16, slots=3, buckets=(4,))), []
 
     def hang_up(token: int) -> None:
         raise ConnectionError("the client has gone")
@@ -274,7 +274,7 @@ def test_a_callback_that_fails_ends_its_own_request_and_no_other() -> None:
 
 @pytest.mark.parametrize("failing", range(1, 8))
 def test_a_step_in_which_the_device_failed_can_be_run_again(failing: int, monkeypatch) -> None:
-    server = made(Settings(8, slots=2, block_size=2, blocks=6, buckets=(2,)))
+    server = make(Settings(8, slots=2, block_size=2, blocks=6, buckets=(2,)))
     asked = [server.submit(Request(prompt, 4)) for prompt in ([1, 2, 3, 4], [1, 2, 3], [1])]
     one, calls = server.runner._one, iter(range(100))
 
@@ -292,7 +292,7 @@ def test_a_step_in_which_the_device_failed_can_be_run_again(failing: int, monkey
 
 
 def test_what_cannot_be_served_is_refused_at_once() -> None:
-    server = made(Settings(context=16, max_waiting=1))
+    server = make(Settings(context=16, max_waiting=1))
     for request, message in (
         (Request([], 1), "found 0 and 1"),
         (Request([1], 0), "found 1 and 0"),

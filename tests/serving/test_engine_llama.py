@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from tests.serving.test_engine import Traffic, check_answers, check_step, served, traffic
+from tests.serving.test_engine import Traffic, check_answers, check_step, serve, traffic
 from utils.cost.planner.architecture import Architecture
 from utils.serving.engine import Engine, Request, Sampling, Settings, letters, llama, runner
 from utils.serving.engine.sampling import probabilities, sample
@@ -63,14 +63,14 @@ def plain(request: Request) -> list[int]:
     return answer
 
 
-def made(shapes: Settings) -> Engine:
+def make(shapes: Settings) -> Engine:
     return Engine(runner.Runner(MODEL, shapes))
 
 
 @settings(max_examples=25)
 @given(traffic(16))
 def test_every_schedule_gives_the_tokens_of_a_plain_loop(plan: Traffic) -> None:
-    sequences, _ = served(plan, made, check_step)
+    sequences, _ = serve(plan, make, check_step)
     check_answers(plan, sequences, plain)
 
 
@@ -78,7 +78,7 @@ def test_every_schedule_gives_the_tokens_of_a_plain_loop(plan: Traffic) -> None:
 @settings(max_examples=600)
 @given(traffic(40))
 def test_many_more_schedules(plan: Traffic) -> None:
-    sequences, _ = served(plan, made, check_step)
+    sequences, _ = serve(plan, make, check_step)
     check_answers(plan, sequences, plain)
 
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.serving.test_engine import served, traffic
+from tests.serving.test_engine import serve, traffic
 from tests.serving.test_engine_llama import MODEL, one_thread  # noqa: F401  (for every test)
 from utils.facts import fact
 from utils.serving import quantised, vllm
@@ -52,7 +52,7 @@ def quantising(shapes: Settings) -> Engine:
 @given(traffic(16))
 def test_a_quantised_cache_gives_the_same_tokens_for_every_schedule(plan):
     # Not those of an exact cache, but those of the same requests served one by one.
-    sequences, _ = served(plan, quantising)
+    sequences, _ = serve(plan, quantising)
     for sequence in sequences:
         if sequence.finish != "cancelled":
             alone = quantising(Settings(plan.shapes.context, slots=1))

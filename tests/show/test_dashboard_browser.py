@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser import answers, free_port, launched, note_foreign, violations
+from tests.browser import answers, free_port, launch, note_foreign, violations
 from utils.cost.tco.fields import FIELDS
 from utils.course.catalog import ROOT
 from utils.course.runner import kernel_environment
@@ -104,7 +104,7 @@ def test_a_visitor_changes_an_input_shares_the_link_and_takes_files_along(
 
     errors: list[str] = []
     foreign: list[str] = []
-    with launched() as browser:
+    with launch() as browser:
         context = browser.new_context(viewport={"width": 1280, "height": 900})
         context.on("request", lambda request: note_foreign(request.url, server, foreign))
         context.on("weberror", lambda error: errors.append(str(error.error)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.repo.test_repo import FIGURE_BYTES
-from tests.show.pictures import kept
+from tests.show.pictures import keep
 from utils.cost import tco
 from utils.show import draw
 from utils.show.draw import costs as drawing
@@ -14,7 +14,7 @@ from utils.show.draw import costs as drawing
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    return kept(monkeypatch, drawing)
+    return keep(monkeypatch, drawing)
 
 
 def texts(axes: Any) -> list[str]:

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from tests.repo.test_repo import FIGURE_BYTES
-from tests.show.pictures import kept
-from tests.training.test_traces import event, made
+from tests.show.pictures import keep
+from tests.training.test_traces import event, trace_of
 from utils import serving
 from utils.chip.collectives import Tier, crossover_bytes, fabric, seconds
 from utils.chip.formats import FORMATS, round_to
@@ -111,9 +111,9 @@ def test_a_figure_is_small_and_keeps_its_caption(name: str) -> None:
     assert image.width > 400 and len(image.getcolors(1 << 24)) > 2  # something is drawn
 
 
-def drawn_by(module: Any, monkeypatch: pytest.MonkeyPatch, show: Callable[..., Any]) -> Any:
+def draw_by(module: Any, monkeypatch: pytest.MonkeyPatch, show: Callable[..., Any]) -> Any:
     """The figure that `show` draws, as matplotlib has it."""
-    drawn = kept(monkeypatch, module)
+    drawn = keep(monkeypatch, module)
     show()
     return drawn[0]
 
@@ -126,7 +126,7 @@ def words(figure: Any) -> list[str]:
 
 
 def test_the_crossover_stands_on_its_curve_between_both_limits(monkeypatch) -> None:
-    (axes,) = drawn_by(
+    (axes,) = draw_by(
         collectives, monkeypatch, lambda: draw.collective_times("all-gather", WIRES, "c")
     ).axes
     marks = [line for line in axes.lines if len(line.get_xdata()) == 1]
@@ -144,7 +144,7 @@ def test_the_crossover_stands_on_its_curve_between_both_limits(monkeypatch) -> N
 
 def test_points_lie_inside_and_groups_have_marks_of_their_own(monkeypatch) -> None:
     points = {"a": [(1e-5, 2e-5), (1, 0.5)], "b": [(1e-3, 1e-3)]}
-    (axes,) = drawn_by(collectives, monkeypatch, lambda: draw.modelled_measured(points, "c")).axes
+    (axes,) = draw_by(collectives, monkeypatch, lambda: draw.modelled_measured(points, "c")).axes
     low, high = axes.get_xlim()
     assert low < 1e-5 and high > 1
     marked = [line for line in axes.lines if line.get_linestyle() == "None"]
@@ -157,26 +157,26 @@ def test_points_lie_inside_and_groups_have_marks_of_their_own(monkeypatch) -> No
 
 @pytest.mark.parametrize("chip", ["trainium1", "trainium2", "trainium3"])
 def test_sizes_of_the_memories_are_those_of_the_facts(monkeypatch, chip: str) -> None:
-    drawn = drawn_by(tiles, monkeypatch, lambda: draw.memories(chip))
+    drawn = draw_by(tiles, monkeypatch, lambda: draw.memories(chip))
     sbuf = figure(f"{chip}.on_chip.sbuf_per_partition").to("KiB")
     assert any(f"x {sbuf:g} KiB" in word for word in words(drawn))
 
 
 def test_rows_lie_one_after_the_other_in_hbm(monkeypatch) -> None:
-    text = words(drawn_by(tiles, monkeypatch, lambda: draw.tile_layout(100, 300, 4, "c")))
+    text = words(draw_by(tiles, monkeypatch, lambda: draw.tile_layout(100, 300, 4, "c")))
     assert {"row 99", "partition 99", f"{99 * 1200:,}"} <= set(text)
     assert any("1,200 bytes" in word for word in text)
 
 
 def test_k_is_on_the_partitions_of_both_operands(monkeypatch) -> None:
-    drawn = drawn_by(tiles, monkeypatch, lambda: draw.matmul_operands(64, 96, 256, "c"))
+    drawn = draw_by(tiles, monkeypatch, lambda: draw.matmul_operands(64, 96, 256, "c"))
     upright = [text.get_text() for text in drawn.axes[0].texts if text.get_rotation() == 90]
     assert upright == ["K = 64", "K = 64", "M = 96"]
     assert words(drawn).count("N = 256") == 2
 
 
 def test_a_view_reads_in_the_order_that_numpy_gives_it(monkeypatch) -> None:
-    drawn = drawn_by(tiles, monkeypatch, lambda: draw.access_order({"windows": WINDOWS}, "c"))
+    drawn = draw_by(tiles, monkeypatch, lambda: draw.access_order({"windows": WINDOWS}, "c"))
     image = np.arange(16).reshape(2, 2, 2, 2).transpose(0, 2, 1, 3)
     when = [0] * 16
     for time, place in enumerate(image.ravel(), 1):
@@ -186,7 +186,7 @@ def test_a_view_reads_in_the_order_that_numpy_gives_it(monkeypatch) -> None:
 
 
 def test_an_element_that_is_read_often_gets_the_room_for_all_its_numbers(monkeypatch) -> None:
-    drawn = kept(monkeypatch, tiles)
+    drawn = keep(monkeypatch, tiles)
     for count in (1, 4):
         draw.access_order({"windows": [[1, 4], [1, count]]}, "c")
     assert {"4\n7\n10\n13", "16"} <= set(words(drawn[1]))
@@ -243,7 +243,7 @@ def test_a_schedule_has_a_row_for_each_worker_and_one_for_the_loop() -> None:
 
 @pytest.mark.parametrize("window", [None, (0.0, 40.0)])
 def test_a_trace_has_a_row_for_each_lane_and_each_marked_name(tmp_path: Path, window) -> None:
-    trace = made(
+    trace = trace_of(
         tmp_path,
         event("course.capture", 0, 100),
         event("forward", 0, 30, kind="trace"),

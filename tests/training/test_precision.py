@@ -18,7 +18,7 @@ def curve(name: str, steps: int = 60, seed: int = 0):
     return train(RECIPES[name], steps=steps, seed=seed)
 
 
-def gained(name: str) -> float:
+def gain(name: str) -> float:
     """How much the loss fell in the last ten steps against the first ten."""
     losses = curve(name).losses
     return sum(losses[:10]) / 10 - sum(losses[-10:]) / 10
@@ -110,9 +110,9 @@ def test_pure_bf16_stalls_where_the_step_is_below_half_a_spacing() -> None:
 
 
 def test_stochastic_rounding_and_master_weights_learn_where_pure_bf16_does_not() -> None:
-    assert gained("pure BF16") < 0.6 * gained("FP32")
+    assert gain("pure BF16") < 0.6 * gain("FP32")
     for name in ("BF16, stochastic", "BF16, FP32 master", "BF16 autocast"):
-        assert gained(name) > 0.9 * gained("FP32"), name
+        assert gain(name) > 0.9 * gain("FP32"), name
 
 
 def test_stored_weights_are_bf16_values() -> None:
@@ -128,12 +128,12 @@ def test_fp16_loses_small_gradients_and_a_scaled_loss_keeps_them() -> None:
     exact = mean(curve("FP32").zero_gradients)
     assert mean(curve("FP16").zero_gradients) > exact + 0.1
     assert mean(curve("FP16, scaled loss").zero_gradients) < exact + 0.01
-    assert gained("FP16") < gained("FP16, scaled loss") - 0.02
+    assert gain("FP16") < gain("FP16, scaled loss") - 0.02
 
 
 def test_fp8_learns_and_only_past_scales_saturate() -> None:
     for name in ("FP8", "FP8, delayed"):
-        assert gained(name) > 0.9 * gained("FP32"), name
+        assert gain(name) > 0.9 * gain("FP32"), name
     assert curve("FP8").saturated == 0 < curve("FP8, delayed").saturated
 
 

@@ -24,7 +24,7 @@ THREADS = {
 }  # fmt: skip
 
 
-def made(folder, *events) -> traces.Trace:
+def trace_of(folder, *events) -> traces.Trace:
     named = [
         {"ph": "M", "pid": 7, "tid": tid, "name": "thread_name", "args": {"name": name}}
         for tid, name in THREADS.items()
@@ -35,7 +35,7 @@ def made(folder, *events) -> traces.Trace:
 
 
 def test_the_innermost_event_with_a_kind_says_what_a_thread_does(tmp_path) -> None:
-    trace = made(
+    trace = trace_of(
         tmp_path,
         event("course.capture", 10, 100, kind="trace"),
         event("forward", 10, 30, kind="trace"),
@@ -64,7 +64,7 @@ def test_the_innermost_event_with_a_kind_says_what_a_thread_does(tmp_path) -> No
 
 
 def test_a_read_is_a_wait_while_the_device_is_busy(tmp_path) -> None:
-    trace = made(
+    trace = trace_of(
         tmp_path,
         event("course.capture", 0, 50),
         event("PjRtComputationClient::TransferFromDevice", 10, 30),
@@ -76,12 +76,12 @@ def test_a_read_is_a_wait_while_the_device_is_busy(tmp_path) -> None:
 
 
 def test_a_file_that_somebody_else_captured_has_a_host_too(tmp_path) -> None:
-    trace = made(tmp_path, event("StepMarker", 3, 4), event("dot.1", 8, 2, tid=2))
+    trace = trace_of(tmp_path, event("StepMarker", 3, 4), event("dot.1", 8, 2, tid=2))
     assert trace.totals() == {"trace": 4, "other": 3}
 
 
 def test_a_thread_that_bears_the_number_of_an_ended_loader_is_told_from_it(tmp_path) -> None:
-    trace = made(
+    trace = trace_of(
         tmp_path,
         event("course.capture", 0, 50),
         event("cpu_loader.next", 0, 10, tid=5),
@@ -106,7 +106,7 @@ def test_files_that_are_no_trace_are_named(tmp_path) -> None:
     with pytest.raises(FileNotFoundError, match="there is no .*bad.trace.json.gz: give"):
         traces.read(tmp_path / "bad.trace.json.gz")
     with pytest.raises(ValueError, match="no event that took time"):
-        made(tmp_path)
+        trace_of(tmp_path)
 
 
 @pytest.fixture(scope="module")

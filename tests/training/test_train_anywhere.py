@@ -33,7 +33,7 @@ def train_apart(*options: object) -> list[float]:
     return fresh.run(train, *options, environment={**fresh.FAST, "PJRT_DEVICE": "CPU"})
 
 
-def counted(*options: object) -> tuple[int, int, tuple]:
+def count(*options: object) -> tuple[int, int, tuple]:
     with Meter() as m:
         train(*options)
     return m.executions, m.reads, m.fallbacks
@@ -50,7 +50,7 @@ def test_cpu_and_xla_train_to_the_same_losses(on_the_cpu) -> None:
 
 
 def test_on_xla_a_step_is_one_execution_and_a_log_is_one_read() -> None:
-    result = fresh.run(counted, "--device", "xla", "--steps", "8", environment=fresh.FAST)
+    result = fresh.run(count, "--device", "xla", "--steps", "8", environment=fresh.FAST)
     # Eight steps, and two times the four losses put side by side to be read at once.
     assert result == (10, 2, ())
 

@@ -10,7 +10,7 @@ import pytest
 from utils.xla import children
 
 
-def gone(pid: int) -> bool:
+def is_gone(pid: int) -> bool:
     """Whether a process has ended, or is about to: after a kill nobody knows the moment."""
     for _ in range(100):
         try:
@@ -29,7 +29,7 @@ def test_after_its_time_a_program_is_killed_with_its_children(tmp_path: Path) ->
     with pytest.raises(subprocess.TimeoutExpired):
         children.run(command, seconds=1)
     child = int(note.read_text())
-    assert gone(child) and child != os.getpid()
+    assert is_gone(child) and child != os.getpid()
 
 
 def test_what_a_program_gets_says_and_ends_with() -> None:

@@ -37,7 +37,7 @@ for i in range(100):
 """
 
 
-def written(folder: Path, text: str = SCRIPT) -> Path:
+def write(folder: Path, text: str = SCRIPT) -> Path:
     path = folder / "train.py"
     path.write_text(text)
     return path
@@ -46,7 +46,7 @@ def written(folder: Path, text: str = SCRIPT) -> Path:
 def test_a_script_is_run_for_some_steps(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "report.json"
-    arguments = ["--steps", "4", "--json", str(out), str(written(tmp_path)), "--", "99"]
+    arguments = ["--steps", "4", "--json", str(out), str(write(tmp_path)), "--", "99"]
     assert command.main(arguments) == 0
     text = capsys.readouterr().out
     report = json.loads(out.read_text())
@@ -68,7 +68,7 @@ def test_a_script_is_run_for_some_steps(tmp_path, monkeypatch, capsys):
 
 
 def test_what_a_script_raises_is_told(tmp_path):
-    report = dry_run_script(written(tmp_path), ["1"], steps=4)
+    report = dry_run_script(write(tmp_path), ["1"], steps=4)
     assert report.ended == "it raised KeyError: 'seven' at train.py:14"
     assert len(report.steps) >= 1
     assert [row["operator"] for row in report.fallbacks] in ([], ["aten::nonzero"])
@@ -102,7 +102,7 @@ assert dist.get_world_size() == 1 and net.module.weight.grad is not None
     ],
 )
 def test_a_script_for_processes_runs_as_one_rank(tmp_path, ranks, steps, ended):
-    report = dry_run_script(written(tmp_path, PROCESSES), [ranks], steps=2)
+    report = dry_run_script(write(tmp_path, PROCESSES), [ranks], steps=2)
     assert report.ended.startswith(ended) and len(report.steps) == steps
     messages = {row["what"].split("(")[0].split(" of ")[0] for row in report.redirects}
     assert ({"init_process_group", "DistributedDataParallel"} <= messages) == (steps > 0)
@@ -168,7 +168,7 @@ def test_it_ends_and_reports_whatever_the_script_does(tmp_path, monkeypatch, end
     folder = tmp_path / "repository" / "scripts"
     folder.mkdir(parents=True)
     (folder / "helper.py").write_text(HELPER)
-    path = written(folder, HOSTILE.replace("{end}", end))
+    path = write(folder, HOSTILE.replace("{end}", end))
     report = dry_run_script(path, ["loaders"], steps=4, folder=folder.parent)
     assert report.ended == ended and len(report.steps) == 2
     assert "nobody answers" in report.printed and "no window" in report.printed
@@ -187,7 +187,7 @@ def test_a_second_run_with_other_arguments_says_what_is_compiled_already(tmp_pat
     text = SCRIPT.replace(".to(device)", "", 1).replace(
         "Linear(4, 4)", "Linear(4, 4, device=device)"
     )
-    report = dry_run_script(written(tmp_path, text), ["99"], steps=2, other=["1"])
+    report = dry_run_script(write(tmp_path, text), ["99"], steps=2, other=["1"])
     assert len(report.setup) == 1  # the weights are drawn on the device
     assert report.again["arguments"] == ["1"]
     assert 1 <= report.again["known"] <= report.again["graphs"]
@@ -301,7 +301,7 @@ def test_what_cannot_be_done_is_said(arguments, words, capsys):
 
 @pytest.mark.exhaustive
 def test_a_command_that_is_ended_leaves_nothing(tmp_path):
-    path, room = written(tmp_path, "import time\ntime.sleep(60)"), tmp_path / "room"
+    path, room = write(tmp_path, "import time\ntime.sleep(60)"), tmp_path / "room"
     room.mkdir()
     words = [sys.executable, str(ROOT / "course.py"), "--inside", "dryrun", str(path)]
     process = subprocess.Popen(words, env={**os.environ, "TMPDIR": str(room)}, cwd=ROOT)
@@ -316,7 +316,7 @@ def test_a_command_that_is_ended_leaves_nothing(tmp_path):
 
 @pytest.mark.exhaustive
 def test_a_script_that_is_stopped_says_where_it_hangs(tmp_path):
-    path = written(tmp_path, "import time\nwhile True:\n    time.sleep(1)\n")
+    path = write(tmp_path, "import time\nwhile True:\n    time.sleep(1)\n")
     report = dry_run_script(path, bounds=Bounds(seconds=25))
     assert report.ended == "stopped: it had too much time, at train.py:3: time.sleep(1)"
     assert 'train.py", line 3' in report.printed

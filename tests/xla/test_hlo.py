@@ -21,7 +21,7 @@ def on_device(*shape, dtype=torch.float32):
     return torch.ones(*shape, dtype=dtype).to(DEVICE)
 
 
-def counted(*tensors) -> hlo.Cost:
+def cost_of(*tensors) -> hlo.Cost:
     return hlo.cost(graph.hlo_text(*tensors))
 
 
@@ -61,7 +61,7 @@ def test_matrix_flops_of_a_forward_pass_are_those_of_torchs_counter(name):
     make, data = MODELS[name]
     model, x = make(), data()
     expected = by_torch(lambda: model(x))
-    assert counted(model.to(DEVICE)(x.to(DEVICE))).matrix_flops == expected
+    assert cost_of(model.to(DEVICE)(x.to(DEVICE))).matrix_flops == expected
 
 
 # Attention alone has nothing to train; torch's counter takes the weights' gradient of a grouped
@@ -72,7 +72,7 @@ def test_matrix_flops_of_a_forward_pass_are_those_of_torchs_counter(name):
 def test_matrix_flops_of_a_backward_pass_too(name):
     make, data = MODELS[name]
     model, x = make().to(DEVICE), data().to(DEVICE)
-    result = counted(*step(model, x, DEVICE)).matrix_flops
+    result = cost_of(*step(model, x, DEVICE)).matrix_flops
     model, x = make(), data()
     assert result == by_torch(lambda: step(model, x, "cpu"))
 
@@ -80,7 +80,7 @@ def test_matrix_flops_of_a_backward_pass_too(name):
 @FEW
 @given(batch=SIZE, m=SIZE, k=SIZE, n=SIZE)
 def test_a_batched_product_has_two_flops_for_each_product(batch, m, k, n):
-    cost = counted(on_device(batch, m, k) @ on_device(batch, k, n))
+    cost = cost_of(on_device(batch, m, k) @ on_device(batch, k, n))
     assert cost.flops == cost.by_operator["dot"].flops == 2 * batch * m * k * n
     assert cost.bytes_fused == 4 * batch * (m * k + k * n + m * n)
     assert cost.uncounted == {}
@@ -103,7 +103,7 @@ def test_a_convolution_counts_products_of_values_and_not_of_padding(data):
     x, w = torch.ones(2, 4, size), torch.ones(4, 4 // options["groups"], kernel)
     # Every product of two ones adds one to the sum of the result.
     products = convolve(x, w, **options).sum()
-    result = counted(convolve(x.to(DEVICE), w.to(DEVICE), **options))
+    result = cost_of(convolve(x.to(DEVICE), w.to(DEVICE), **options))
     assert result.by_operator["convolution"].flops == 2 * products
 
 
@@ -111,21 +111,21 @@ def test_a_convolution_counts_products_of_values_and_not_of_padding(data):
 def test_all_three_products_of_a_convolution_cost_the_same(groups):
     x, w = on_device(2, 4, 8, 8).requires_grad_(), on_device(4, 4 // groups, 3, 3).requires_grad_()
     result = functional.conv2d(x, w, padding=1, stride=2, groups=groups)
-    forward = counted(result).matrix_flops
+    forward = cost_of(result).matrix_flops
     result.backward(torch.ones_like(result))
-    assert counted(x.grad).matrix_flops == counted(w.grad).matrix_flops == forward
+    assert cost_of(x.grad).matrix_flops == cost_of(w.grad).matrix_flops == forward
 
 
 def test_padding_is_all_that_torchs_counter_has_more():
     model, x = networks.cnn(), torch.ones(2, 3, 8, 8)
-    more = by_torch(lambda: model(x)) / counted(model.to(DEVICE)(x.to(DEVICE))).matrix_flops
+    more = by_torch(lambda: model(x)) / cost_of(model.to(DEVICE)(x.to(DEVICE))).matrix_flops
     assert 1 < more < 2
 
 
 @FEW
 @given(m=SIZE, k=SIZE, n=SIZE)
 def test_the_formula_of_a_product_is_what_its_graph_costs(m, k, n):
-    work, cost = roofline.gemm(m, k, n, "fp32"), counted(on_device(m, k) @ on_device(k, n))
+    work, cost = roofline.gemm(m, k, n, "fp32"), cost_of(on_device(m, k) @ on_device(k, n))
     assert (cost.flops, cost.bytes_fused) == (work.flops, work.bytes)
 
 
@@ -133,7 +133,7 @@ def test_the_formula_of_a_product_is_what_its_graph_costs(m, k, n):
 @given(batch=SIZE, heads=SIZE, length=st.integers(2, 9), width=SIZE)
 def test_the_formula_of_attention_is_what_its_graph_costs(batch, heads, length, width):
     q, k, v = (on_device(batch, heads, length, width) for _ in range(3))
-    cost = counted(functional.scaled_dot_product_attention(q, k, v))
+    cost = cost_of(functional.scaled_dot_product_attention(q, k, v))
     fused = roofline.attention(batch, heads, length, width, "fp32")
     apart = roofline.attention(batch, heads, length, width, "fp32", fused=False)
     assert cost.matrix_flops == fused.flops
@@ -147,7 +147,7 @@ def test_the_formula_of_attention_is_what_its_graph_costs(batch, heads, length, 
 @given(rows=st.integers(20, 40), tokens=SIZE, width=SIZE)
 def test_an_embedding_moves_its_rows_and_not_the_table(rows, tokens, width):
     ids = on_device(tokens, dtype=torch.int32)
-    cost = counted(functional.embedding(ids, on_device(rows, width)))
+    cost = cost_of(functional.embedding(ids, on_device(rows, width)))
     work = roofline.embedding(tokens, width, "fp32")
     assert (cost.flops, cost.bytes_fused) == (0, work.bytes) == (work.flops, work.bytes)
     assert cost.by_operator["gather"].bytes >= work.bytes
@@ -155,27 +155,27 @@ def test_an_embedding_moves_its_rows_and_not_the_table(rows, tokens, width):
 
 def test_elementwise_operators_sums_and_transcendentals():
     x = on_device(4, 8)
-    scaled = counted(x * x.exp())
+    scaled = cost_of(x * x.exp())
     assert (scaled.flops, scaled.transcendentals) == (32, 32)
     assert scaled.bytes_fused == roofline.elementwise(32, "fp32").bytes
-    assert counted(x.sum()).flops == 31 == counted(x.max()).flops
-    assert counted(x.sum(0)).flops == 3 * 8
-    assert counted(x.cumsum(0)).flops == (1 + 2 + 3) * 8
-    assert counted(x.t().reshape(2, 16)).flops == 0
+    assert cost_of(x.sum()).flops == 31 == cost_of(x.max()).flops
+    assert cost_of(x.sum(0)).flops == 3 * 8
+    assert cost_of(x.cumsum(0)).flops == (1 + 2 + 3) * 8
+    assert cost_of(x.t().reshape(2, 16)).flops == 0
     integers = on_device(4, 8, dtype=torch.int32)
-    assert counted(integers + integers, integers * integers).flops == 0
+    assert cost_of(integers + integers, integers * integers).flops == 0
 
 
 def test_bytes_follow_the_dtype_of_each_value():
     x = on_device(4, 8, dtype=torch.bfloat16)
-    assert counted(x + x).bytes_fused == 2 * 2 * 32
-    assert counted(x.float()).bytes_unfused == (2 + 4) * 32
-    assert counted(x > 0).bytes_fused == (2 + 1) * 32
+    assert cost_of(x + x).bytes_fused == 2 * 2 * 32
+    assert cost_of(x.float()).bytes_unfused == (2 + 4) * 32
+    assert cost_of(x > 0).bytes_fused == (2 + 1) * 32
 
 
 def test_every_operator_on_its_own_reads_and_writes_memory():
     x, y = on_device(4, 8), on_device(4, 8)
-    one, two = counted(x * y), counted((x * y) * y)
+    one, two = cost_of(x * y), cost_of((x * y) * y)
     assert one.bytes_unfused == 3 * 128 == one.bytes_fused
     assert two.bytes_unfused == 6 * 128
     assert two.bytes_fused == 3 * 128
@@ -183,16 +183,16 @@ def test_every_operator_on_its_own_reads_and_writes_memory():
 
 def test_of_an_input_only_the_parts_that_are_taken_are_read():
     x = on_device(10, 6)
-    assert counted(x[1:3, 2:] * x[1:3, 2:]).bytes_fused == 2 * 4 * (2 * 4)
-    assert counted(x[0].exp(), x[4].exp()).bytes_fused == 2 * 4 * (2 * 6)
-    assert counted(x[0].exp(), x.exp()).bytes_fused == 4 * (60 + 6 + 60)
-    assert counted(x[0] * x[0], x).bytes_fused == 4 * (6 + 6), "x itself is there already"
+    assert cost_of(x[1:3, 2:] * x[1:3, 2:]).bytes_fused == 2 * 4 * (2 * 4)
+    assert cost_of(x[0].exp(), x[4].exp()).bytes_fused == 2 * 4 * (2 * 6)
+    assert cost_of(x[0].exp(), x.exp()).bytes_fused == 4 * (60 + 6 + 60)
+    assert cost_of(x[0] * x[0], x).bytes_fused == 4 * (6 + 6), "x itself is there already"
 
 
 def test_scatter_touches_what_it_adds_to():
     table, rows = on_device(100, 8), on_device(3, 8)
     ids = on_device(3, dtype=torch.long)
-    cost = counted(table.index_add(0, ids, rows)).by_operator["scatter"]
+    cost = cost_of(table.index_add(0, ids, rows)).by_operator["scatter"]
     assert cost.flops == rows.numel()
     assert cost.bytes < 4 * table.numel()
 
@@ -200,17 +200,17 @@ def test_scatter_touches_what_it_adds_to():
 def test_pooling_and_its_gradient_compare_and_add():
     x = on_device(1, 1, 4, 4).requires_grad_()
     pooled = functional.max_pool2d(x, 2)
-    assert counted(pooled).by_operator["reduce-window"].flops == 4 * 3
+    assert cost_of(pooled).by_operator["reduce-window"].flops == 4 * 3
     pooled.sum().backward()
-    assert counted(x.grad).by_operator["select-and-scatter"].flops >= 4
+    assert cost_of(x.grad).by_operator["select-and-scatter"].flops >= 4
 
 
 def test_what_cannot_be_counted_is_named():
     x = on_device(4, 8)
-    assert counted(x.sort().values).uncounted == {"sort": 1}
-    assert counted(torch.rand(4, device=DEVICE)).uncounted == {"rng-bit-generator": 1}
-    assert counted(x.int() @ x.t().int()).uncounted == {"dot of s32": 1}
-    assert counted(x @ x.t()).uncounted == {}
+    assert cost_of(x.sort().values).uncounted == {"sort": 1}
+    assert cost_of(torch.rand(4, device=DEVICE)).uncounted == {"rng-bit-generator": 1}
+    assert cost_of(x.int() @ x.t().int()).uncounted == {"dot of s32": 1}
+    assert cost_of(x @ x.t()).uncounted == {}
 
 
 def text(*lines: str) -> str:
@@ -303,7 +303,7 @@ def test_what_nothing_depends_on_is_not_counted():
 
 def test_of_a_table_never_more_than_all_of_it_is_read():
     ids = on_device(50, dtype=torch.int32)
-    cost = counted(functional.embedding(ids, on_device(3, 8)))
+    cost = cost_of(functional.embedding(ids, on_device(3, 8)))
     assert cost.bytes_fused == 4 * (50 + 3 * 8 + 50 * 8)
 
 
@@ -325,7 +325,7 @@ def test_norms_cost_about_what_their_written_out_form_costs():
     for norm in (lambda x: functional.layer_norm(x, (64,), scale), written_out):
         out = norm(x)
         gradients = torch.autograd.grad(out, (x, scale), torch.ones_like(out))
-        flops.append((counted(out).flops, counted(*gradients).flops))
+        flops.append((cost_of(out).flops, cost_of(*gradients).flops))
     (forward, backward), (forward_out, backward_out) = flops
     # batch-norm-training always scales and shifts, here by 1 and 0.
     assert forward - forward_out == pytest.approx(2 * 16 * 64, rel=0.05)
@@ -356,7 +356,7 @@ def test_an_operand_that_is_nowhere_is_an_error():
 
 
 def test_the_parts_add_up():
-    cost = counted(networks.mlp().to(DEVICE)(on_device(4, 32)))
+    cost = cost_of(networks.mlp().to(DEVICE)(on_device(4, 32)))
     assert cost.flops == sum(item.flops for item in cost.by_operator.values())
     assert list(cost.by_operator)[0] == "dot"
     assert 0 < cost.matrix_flops < cost.flops

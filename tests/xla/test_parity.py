@@ -109,10 +109,10 @@ def test_nan_is_outside() -> None:
     nan = Compared(cpu=1e-7, xla=float("nan"), tolerance=1e-6)
     good = Compared(cpu=1e-7, xla=1e-7, tolerance=1e-6)
     assert Parity(good, nan, good, {}, {}).outside == ("gradient",)
-    assert compare(*case("mlp", 0), steps=2, change=broken).outside
+    assert compare(*case("mlp", 0), steps=2, change=spoil).outside
 
 
-def broken(model: nn.Module) -> nn.Module:
+def spoil(model: nn.Module) -> nn.Module:
     with torch.no_grad():
         next(model.parameters()).fill_(float("nan"))
     return model

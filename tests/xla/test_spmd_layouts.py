@@ -37,7 +37,7 @@ def step(layout: str, norms: str) -> dict[str, Any]:
     model, ids, targets = model.to(device), ids.to(device), targets.to(device)
     data, parts = MESHES[layout]
     where = layouts.mesh(data, parts)
-    specs = divided(layout, model)
+    specs = divide(layout, model)
     layouts.annotate(model, where, specs)
     if data > 1:
         layouts.split_batch(where, ids, targets)
@@ -60,7 +60,7 @@ def step(layout: str, norms: str) -> dict[str, Any]:
     }
 
 
-def divided(layout: str, model: Any) -> dict[str, layouts.Spec]:
+def divide(layout: str, model: Any) -> dict[str, layouts.Spec]:
     if layout in ("tp", "2d"):
         return layouts.tensor_parallel(model)
     return layouts.fully_sharded(model) if layout == "fsdp" else {}
