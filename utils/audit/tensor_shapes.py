@@ -4,19 +4,13 @@ numbers that change at each step, float64, complex numbers, Fourier transforms, 
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
 from utils.audit.scopes import Binding, walk, written
-from utils.audit.tensor_names import (
-    COUNTS,
-    LOADER_NAME,
-    TOKENIZER,
-    is_model_name,
-    is_placed,
-    moves_to_host,
-)
+from utils.audit.tensor_lengths import LENGTHS, MADE_OF, all_kept, goes, last_of
+from utils.audit.tensor_names import COUNTS, LOADER_NAME, TOKENIZER, is_model_name, moves_to_host
 from utils.audit.tensor_values import (
     counts_found,
     is_found,
@@ -59,14 +53,6 @@ POSITION = re.compile(
 )
 PICKED = re.compile(r"(^|_)(idx|index)$")
 NEXT = re.compile(r"(^|_)(next|new)_(token|id|word|tok|input_id)s?(_id|_ids|s)?$")
-TOKENS = re.compile(
-    r"(^|_)(prompt|input|question|answer|text|context|query|src|source|request|token|caption)_?\w*(ids|tokens)$"
-    r"|^(tokens|token_ids|input_ids|ids|phones|phonemes|phone_ids|sequence)$"
-)
-# Functions that make a list of numbers of a text
-WRITES = re.compile(
-    r"(^|_)(text_to_\w+|texts?_to_ids|g2p|to_ids|tokenizer_\w+|tokenize(_\w+)?|encode_(text|prompt))$"
-)
 COLLATOR = re.compile(r"DataCollator(With|For(?!LanguageModeling|PermutationL))\w+$")
 DROPS = 9  # where a DataLoader takes drop_last by position
 # Arguments of generate() of transformers
@@ -88,33 +74,7 @@ MOVES = re.compile(r"^(start|end|cur|current|prev|last)_(idx|index|pos|position|
 GATHERED = re.compile(r"^(all|generated|output|input)_\w*(ids|tokens)$")
 RETURNED = re.compile(r"^(max|total)_(returned|seq|output|sequence)_(tokens|len|length)$")
 PROMPT = re.compile(r"^(idx|ids|input_ids|tokens|context|x)$|prompt|^input_(tokens|seq)$")
-TARGETS = re.compile(r"(^|_)targets?(_list)?$")
-IMAGES = re.compile(r"(^|_)(images|imgs|image_list|samples_list)$")
 REQUESTS = re.compile(r"(^|_)(requests|prompts|sentences|texts|utterances)$")
-MADE_OF = {"torch.tensor", "torch.as_tensor", "torch.LongTensor"}
-SOUND = re.compile(
-    r"(^|\.)(torchaudio|librosa|soundfile|sf|whisper|wavfile)\.(.*\.)?(load|read|load_audio)$|\bload_(audio|wav)$"
-)
-IMAGE = re.compile(
-    r"^(PIL\.Image|Image)\.open$|^cv2\.(imread|imdecode)$|^(imageio|skimage\.io)\.(v2\.)?imread$"
-    r"|^torchvision\.io\.(read|decode)_image$|\b(load|read|open)_?([iI]mage|[iI]mg)$"
-)
-# Functions of a project that leave an image or a sound its own size
-THROUGH = re.compile(r"normali[sz]e|aspect|to_?[tT]ensor|^Variable$")
-ARRAYS = {"array", "asarray", "ascontiguousarray", "transpose", "cvtColor", "stack"}
-KEEPS = {
-    "unsqueeze",
-    "float",
-    "permute",
-    "transpose",
-    "convert",
-    "div",
-    "astype",
-    "contiguous",
-    "copy",
-}
-ENCODES = {"encode", "apply_chat_template", "__call__"}
-ENCODER = re.compile(r"(^|_)(enc|tok|bpe|sp|sp_model|encoding)$")
 DECODES = re.compile(r"(^|_)(generate|decode|beam_search|greedy\w*|sample\w*|rollout)(_|$)")
 ROUNDS = {"int", "max", "min", "round", "ceil", "floor"}
 TURN = re.compile(r"^(i+|it|idx|n|(\w+_)?(step|iter|iteration|idx|index|i|id))$")
@@ -130,7 +90,6 @@ SCHEDULE = re.compile(
 )
 PASSES = {"tqdm", "reversed", "list", "trange", "sorted", "track", "progress_bar"}
 PACKS = {"pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "pad_sequence"}
-LENGTHS = re.compile(r"(lens|lengths)$")
 LONGEST = re.compile(r"^max_?(len|length|seq_?len|size)\w*$|longest")
 LENGTH = re.compile(r"(^|_)(len|length)$")
 ACCEPTED = re.compile(r"(^|_)(n_|num_)?accept(ed)?_?(len|length|num|count|tokens)?$")
@@ -152,21 +111,21 @@ def is_step_loop(node: ast.For | ast.AsyncFor | ast.While, functions: list[str])
     """A loop over batches or tokens: a model is called or trained within it, or the function says
     that it decodes.
     """
-    if not isinstance(node, ast.While) and _last(_inner(node.iter)) != "":
-        over = _last(_inner(node.iter))
+    if not isinstance(node, ast.While) and last_of(_inner(node.iter)) != "":
+        over = last_of(_inner(node.iter))
         if LOADER_NAME.search(over) or REQUESTS.search(over):
             return True
     if isinstance(node, ast.While) and functions and DECODES.search(functions[-1]):
         return True
-    own = {_last(one) for one in walk(getattr(node, "target", node.body[0]))}
+    own = {last_of(one) for one in walk(getattr(node, "target", node.body[0]))}
     for statement in node.body:
         for item in walk(statement):
             if isinstance(item, ast.Call):
-                last = _last(item.func)
+                last = last_of(item.func)
                 if last == "step" and "env" in written(item.func):
                     return True
-                given = {_last(one) for one in item.args} | {
-                    _last(one.value) for one in item.keywords
+                given = {last_of(one) for one in item.args} | {
+                    last_of(one.value) for one in item.keywords
                 }
                 if last not in COUNTS and any(map(is_model_name, given - own)):
                     return True
@@ -177,13 +136,9 @@ def is_step_loop(node: ast.For | ast.AsyncFor | ast.While, functions: list[str])
 
 def _inner(node: ast.AST) -> ast.AST:
     """loader in enumerate(tqdm(loader))."""
-    while isinstance(node, ast.Call) and node.args and _last(node.func) not in COUNTS:
+    while isinstance(node, ast.Call) and node.args and last_of(node.func) not in COUNTS:
         node = node.args[0]
     return node
-
-
-def _last(node: ast.AST) -> str:
-    return getattr(node, "attr", None) or getattr(node, "id", "") or ""
 
 
 def counters(node: ast.For | ast.AsyncFor | ast.While) -> set[str]:
@@ -195,14 +150,14 @@ def counters(node: ast.For | ast.AsyncFor | ast.While) -> set[str]:
     match node.target:  # of what was enumerated before
         case ast.Tuple(elts=[ast.Name(first), _]) if isinstance(element, ast.Name):
             names |= {first} if TURN.match(first) else set()
-    while isinstance(element, ast.Call) and element.args and _last(element.func) in PASSES:
+    while isinstance(element, ast.Call) and element.args and last_of(element.func) in PASSES:
         element = element.args[0]
     if isinstance(element, ast.Call):
-        function = _last(element.func)
+        function = last_of(element.func)
         if function in ("range", "trange") and isinstance(node.target, ast.Name):
             names.add(node.target.id)
         elif function == "enumerate" and isinstance(node.target, ast.Tuple):
-            names.add(_last(node.target.elts[0]))
+            names.add(last_of(node.target.elts[0]))
     return names
 
 
@@ -229,8 +184,8 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     if name == "max" and any("collat" in one.lower() or DECODES.search(one) for one in _within(at)):
         if _longest(at, value) and not _sizes(at, target):
             at.report("data-dependent-shape", value.func, "as long as the longest of the batch")
-    elif name in ("numpy.max", "numpy.amax") and LONGEST.search(_last(target)):
-        if LENGTHS.search(_last(value.args[0])):
+    elif name in ("numpy.max", "numpy.amax") and LONGEST.search(last_of(target)):
+        if LENGTHS.search(last_of(value.args[0])):
             at.report("data-dependent-shape", value.func, "as long as the longest of the batch")
     if on_host(at):
         return
@@ -252,7 +207,7 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
 def _fills(at: "State", target: ast.Subscript, value: ast.expr) -> None:
     """losses[k] = loss, where losses = torch.zeros(n): a copy from the device at each turn."""
     if isinstance(target.value, ast.Name) and at.kind(value) in ("tensor", "maybe"):
-        if not at.on_cpu(value) and _all_kept(
+        if not at.on_cpu(value) and all_kept(
             at, target.value, lambda kept: _is_made_here(at, kept)
         ):
             waits(at, value, "it is copied to a tensor of the CPU, and waits as .item() does")
@@ -273,7 +228,7 @@ def _sizes(at: "State", target: ast.expr) -> bool:
     """A tensor is made of that size, which is where it is said."""
     return any(
         isinstance(one, ast.Call)
-        and _last(one.func) in MADE | {"arange"}
+        and last_of(one.func) in MADE | {"arange"}
         and any(written(part) == written(target) for part in walk(one))
         for one in walk(at.scope.node)
     )
@@ -327,7 +282,7 @@ def _is_past(at: "State", node: ast.AST, depth: int = 3) -> bool:
     """past_key, layer_past[0], and key of `key, value = layer_past`."""
     while isinstance(node, ast.Subscript):
         node = node.value
-    if PAST.search(_last(node)):
+    if PAST.search(last_of(node)):
         return True
     if depth and isinstance(node, ast.Name):
         kept = reaching(at, node)
@@ -374,7 +329,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     _padded(at, node, name, method)
     if on_host(at):
         return
-    _long(at, node, name)
+    goes(at, node, name)
     if name in GROWS and node.args and _ranges(node.args[0]):
         at.report("data-dependent-shape", node.func, "each range has its own length")
     if name in GROWS and at.steps != "loop" and _appends(at, node):
@@ -461,9 +416,9 @@ def _is_length_of(node: ast.AST | None) -> bool:
             ast.Call(func=ast.Attribute(attr="size", value=one))
             | ast.Call(func=ast.Name("len"), args=[one])
         ):
-            return PROMPT.search(_last(one)) is not None
+            return PROMPT.search(last_of(one)) is not None
         case ast.Subscript(value=ast.Attribute(attr="shape", value=one)):
-            return PROMPT.search(_last(one)) is not None
+            return PROMPT.search(last_of(one)) is not None
     return False
 
 
@@ -494,9 +449,9 @@ def _ranges(node: ast.AST) -> bool:
     """[torch.arange(start, start + n) for start, n in zip(starts, lengths)]."""
     if not isinstance(node, ast.ListComp | ast.GeneratorExp) or not isinstance(node.elt, ast.Call):
         return False
-    own = {_last(one) for item in node.generators for one in walk(item.target)} - {""}
-    used = {_last(one) for part in node.elt.args for one in walk(part)}
-    return _last(node.elt.func) == "arange" and bool(own & used)
+    own = {last_of(one) for item in node.generators for one in walk(item.target)} - {""}
+    used = {last_of(one) for part in node.elt.args for one in walk(part)}
+    return last_of(node.elt.func) == "arange" and bool(own & used)
 
 
 def _caches(at: "State", node: ast.Call, method: str) -> None:
@@ -511,7 +466,7 @@ def _caches(at: "State", node: ast.Call, method: str) -> None:
         once = getattr(given.get("max_new_tokens"), "value", 0) == 1
         if at.tensors.defined(node.func, at.scope) is None and not (once or _is_own(owner)):
             at.report("growing-cat", node.func, "keys and values grow with each token")
-    elif _last(node.func) == "Thread" and _last(given.get("target", node)) == "generate":
+    elif last_of(node.func) == "Thread" and last_of(given.get("target", node)) == "generate":
         at.report("growing-cat", node.func, "keys and values grow with each token")
     elif at.steps == "loop" and isinstance(given.get("past_key_values"), ast.Name | ast.Attribute):
         at.report("growing-cat", node.func, "keys and values grow at each turn")
@@ -520,7 +475,7 @@ def _caches(at: "State", node: ast.Call, method: str) -> None:
 def _is_own(owner: ast.AST) -> bool:
     """self or super(): the program's own loop, read where it is defined."""
     return written(owner) == "self" or (
-        isinstance(owner, ast.Call) and _last(owner.func) == "super"
+        isinstance(owner, ast.Call) and last_of(owner.func) == "super"
     )
 
 
@@ -554,7 +509,7 @@ def _is_number(at: "State", node: ast.AST) -> bool:
     return (
         name in ("min", "max", "int", "float", "round", "pow")
         or name.startswith(("math.", "numpy."))
-        or SCHEDULE.search(_last(node.func)) is not None
+        or SCHEDULE.search(last_of(node.func)) is not None
     ) and at.kind(node) not in ("tensor", "maybe")
 
 
@@ -668,7 +623,7 @@ def _past(at: "State", node: ast.AST) -> bool:
                     continue
             while isinstance(kept, ast.Subscript):
                 kept = kept.value
-            if PAST.search(_last(kept)):
+            if PAST.search(last_of(kept)):
                 return True
     return False
 
@@ -681,7 +636,7 @@ def _random(at: "State", node: ast.AST, depth: int = 16) -> bool:
         case ast.Call():
             if RANDOM.search(at.dotted(node.func)):
                 return True
-            return _last(node.func) in ROUNDS and any(
+            return last_of(node.func) in ROUNDS and any(
                 _random(at, one, depth - 1) for one in node.args
             )
         case ast.BinOp():
@@ -740,7 +695,7 @@ def _draws_a_number(at: "State", node: ast.AST | None) -> bool:
     """A RandomSampler that is told how many samples to draw: whole batches, as a rule."""
     kept = at.scope.bindings(node.id) if isinstance(node, ast.Name) else []
     for made in [node, *(item.node for item in kept)]:
-        if isinstance(made, ast.Call) and _last(made.func).endswith("RandomSampler"):
+        if isinstance(made, ast.Call) and last_of(made.func).endswith("RandomSampler"):
             return len(made.args) > 2 or any(item.arg == "num_samples" for item in made.keywords)
     return False
 
@@ -757,191 +712,6 @@ def _keeps_sizes(at: "State", node: ast.Call) -> bool:
     return False
 
 
-def moved(at: "State", node: ast.Call) -> None:
-    """data[:, i : i + n].to(device): the slice is made on the CPU, and is as long at each turn."""
-    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Subscript):
-        if node.func.attr == "cuda" or is_placed(node):
-            at.reported.add(node.func.value)
-
-
-def _long(at: "State", node: ast.Call, name: str) -> None:
-    """What goes to the device is as long as a prompt, a request or a sound is."""
-    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    if at.traced and (_tokenizes(node) or name in MADE_OF) and _is_prompt(at, node):
-        at.report("input-length", node.func, "as long as what was given, without padding")
-        return
-    placed = any(item.arg == "device" for item in node.keywords)
-    if method in ("to", "cuda") and _of_a_list(at, node.func.value):  # type: ignore[attr-defined]
-        at.report("input-length", node.func, "each element of the list has a size of its own")
-        return
-    if method in ("to", "cuda") and (node.args or placed or method == "cuda"):
-        if not moves_to_host(node):
-            _own_length(at, node, node.func.value)  # type: ignore[attr-defined]
-    elif placed and name in MADE_OF:
-        _own_length(at, node, node)
-
-
-def _of_a_list(at: "State", node: ast.AST) -> bool:
-    """image of [image.to(device) for image in images], v of {k: v.to(device) for k, v in t.items()}
-    in a list of targets: what a detector is given, image by image.
-    """
-    if not isinstance(node, ast.Name) or not at.steps:
-        return False
-    kept = at.scope.names.get(node.id, ())
-    if len(kept) != 1 or kept[0].kind != "loop":
-        return False
-    over = kept[0].node
-    if isinstance(at.scope.node, ast.DictComp):
-        outer = at.scope.parent
-        match over:
-            case ast.Call(func=ast.Attribute(attr="items", value=ast.Name(target))):
-                return (
-                    outer is not None
-                    and isinstance(outer.node, ast.ListComp | ast.GeneratorExp)
-                    and any(
-                        TARGETS.search(_last(item.node))
-                        for item in outer.names.get(target, ())
-                        if item.node
-                    )
-                )
-        return False
-    of_images = over is not None and IMAGES.search(_last(over)) is not None
-    return of_images and isinstance(at.scope.node, ast.ListComp | ast.GeneratorExp)
-
-
-def _own_length(at: "State", node: ast.Call, moved: ast.AST) -> None:
-    if at.on_cpu(node):
-        return
-    if _is_read(at, moved, SOUND):
-        at.report("input-length", node.func, "each sound has its own length")
-    elif _is_read(at, moved, IMAGE):
-        at.report("input-length", node.func, "each image has its own size")
-    elif _is_prompt(at, moved):
-        at.report(
-            "input-length",
-            _tokenized(at, moved) or node.func,
-            "as long as what was given, without padding",
-        )
-
-
-def _tokenized(at: "State", node: ast.AST, depth: int = 4) -> ast.AST | None:
-    """The call of the tokenizer, where it stands in a line of its own."""
-    while isinstance(node, ast.Subscript | ast.Attribute):
-        node = node.value
-    if isinstance(node, ast.Name) and depth:
-        kept = [item.node for item in reaching(at, node) if isinstance(item.node, ast.Call)]
-        return _tokenized(at, kept[0], depth - 1) if len(kept) == 1 else None
-    return node.func if isinstance(node, ast.Call) and _tokenizes(node) else None
-
-
-def _all_kept(at: "State", name: ast.Name, test: Callable[[ast.AST], bool]) -> bool:
-    """Whether the name holds something, and all that it may hold here passes."""
-    kept = reaching(at, name)
-    return bool(kept) and all(item.node is not None and test(item.node) for item in kept)
-
-
-def _is_prompt(at: "State", node: ast.AST, depth: int = 6) -> bool:
-    """Tensors of a tokenizer that was not asked to pad, or of a list of its own length."""
-    if depth == 0:
-        return False
-    match node:
-        case ast.Name():
-            return _all_kept(at, node, lambda kept: _is_prompt(at, kept, depth - 1))
-        case ast.Subscript() | ast.Attribute(attr="input_ids" | "attention_mask"):
-            return _is_prompt(at, node.value, depth - 1)
-        case ast.Call(func=ast.Attribute(attr="items" | "unsqueeze" | "long" | "view", value=one)):
-            return _is_prompt(at, one, depth - 1)
-        case ast.Call():
-            if at.dotted(node.func) in MADE_OF:
-                return bool(node.args) and _as_long_as_given(at, node.args[0])
-            given = {item.arg: item.value for item in node.keywords}
-            return (
-                _tokenizes(node)
-                and not _is_fixed(at, node)
-                and getattr(given.get("return_tensors"), "value", None) == "pt"
-                and not given.keys() & {"padding", "pad_to_multiple_of", None}
-            )
-    return False
-
-
-def _is_fixed(at: "State", node: ast.Call) -> bool:
-    """tokenizer([self.prompt] * n): a text of the object, the same at each call."""
-    text: ast.AST | None = node.args[0] if node.args else None
-    if isinstance(text, ast.Name):
-        kept = reaching(at, text)
-        text = kept[0].node if len(kept) == 1 and kept[0].kind == "value" else None
-    if isinstance(text, ast.BinOp):
-        text = text.left
-    if isinstance(text, ast.List) and len(text.elts) == 1:
-        text = text.elts[0]
-    return isinstance(text, ast.Attribute) and written(text.value) == "self"
-
-
-def _tokenizes(node: ast.Call) -> bool:
-    """tokenizer(text), tokenizer.encode(text), processor.apply_chat_template(messages)."""
-    function = node.func
-    if isinstance(function, ast.Attribute) and function.attr in ENCODES:
-        function = function.value
-        if ENCODER.search(_last(function)) and node.func.attr == "encode":  # type: ignore[attr-defined]
-            return True
-    return (
-        TOKENIZER.search(_last(function)) is not None or WRITES.search(_last(function)) is not None
-    )
-
-
-def _as_long_as_given(at: "State", node: ast.AST, depth: int = 6) -> bool:
-    """tokenizer.encode(text), and a list that a loop over requests fills by what they hold."""
-    if depth == 0:
-        return False
-    match node:
-        case ast.List(elts=[one]) | ast.Starred(value=one) | ast.ListComp(elt=one):
-            return _as_long_as_given(at, one, depth - 1)
-        case ast.BinOp(op=ast.Add()):
-            return any(_as_long_as_given(at, one, depth - 1) for one in (node.left, node.right))
-        case ast.Subscript(value=owner, slice=ast.Constant(value="input_ids")):
-            return _as_long_as_given(at, owner, depth - 1)
-        case ast.Attribute(attr="input_ids" | "ids", value=owner):
-            return _as_long_as_given(at, owner, depth - 1)
-        case ast.Call():
-            given = {item.arg: item.value for item in node.keywords}
-            if _last(node.func) in ("list", "tuple") and len(node.args) == 1:
-                return _as_long_as_given(at, node.args[0], depth - 1)
-            match node:
-                case ast.Call(func=ast.Name("sum"), args=[_, ast.List(elts=[])]):
-                    return True  # lists of requests, one behind the other
-            fixed = getattr(given.get("padding"), "value", None) == "max_length"
-            return _tokenizes(node) and not fixed
-        case ast.Name():
-            kept = reaching(at, node)
-            home = at.scope.find(node.id)
-            if home is not None and node.id in home.added:
-                return any(isinstance(one, ast.Starred) for one in home.added[node.id])
-            if any(_is_list_of_numbers(item.node) for item in kept):
-                return True
-            if TOKENS.search(node.id) and at.kind(node) != "tensor":
-                if all(item.kind in ("parameter", "loop", "part") for item in kept):
-                    return True  # a list of tokens that a caller gives
-            return bool(kept) and all(
-                item.kind == "value"
-                and item.node is not None
-                and _as_long_as_given(at, item.node, depth - 1)
-                for item in kept
-            )
-    return False
-
-
-def _is_list_of_numbers(node: ast.AST | None) -> bool:
-    """A parameter that is annotated as List[int] or List[List[int]]."""
-    if not isinstance(node, ast.arg) or LENGTHS.search(node.arg):
-        return False
-    said = node.annotation
-    while isinstance(said, ast.Subscript) and _last(said.value) in ("List", "list", "Sequence"):
-        said = said.slice
-        if isinstance(said, ast.Name) and said.id == "int":
-            return True
-    return False
-
-
 def _longest(at: "State", node: ast.AST, depth: int = 4) -> bool:
     """max(len(sample) for sample in batch), max(lengths)."""
     if depth == 0:
@@ -949,12 +719,12 @@ def _longest(at: "State", node: ast.AST, depth: int = 4) -> bool:
     match node:
         case ast.Call(func=ast.Name("max"), args=[ast.ListComp() | ast.GeneratorExp() as item]):
             sized = item.elt
-            if isinstance(sized, ast.Call) and _last(sized.func) in ("len", "size"):
+            if isinstance(sized, ast.Call) and last_of(sized.func) in ("len", "size"):
                 return True
-            return isinstance(sized, ast.Subscript) and _last(sized.value) == "shape"
+            return isinstance(sized, ast.Subscript) and last_of(sized.value) == "shape"
         case ast.Call(func=ast.Name("max"), args=[ast.Name() | ast.Attribute() as item]):
             collates = any("collat" in one.lower() for one in _within(at))
-            return LENGTHS.search(_last(item)) is not None and (
+            return LENGTHS.search(last_of(item)) is not None and (
                 collates or at.kind(item) != "tensor"
             )
         case ast.Call(func=ast.Name("min" | "int")):
@@ -979,7 +749,7 @@ def _read_list(at: "State", name: str) -> bool:
     return any(
         isinstance(item.node, ast.ListComp)
         and isinstance(item.node.elt, ast.Call)
-        and _last(item.node.elt.func) in ("item", "tolist")
+        and last_of(item.node.elt.func) in ("item", "tolist")
         for item in at.scope.bindings(name)
     )
 
@@ -990,46 +760,11 @@ def _is_listed(at: "State", node: ast.expr) -> bool:
         kept = at.scope.bindings(node.id)
         if len(kept) == 1 and isinstance(kept[0].node, ast.ListComp):
             return True
-        if any(isinstance(one.node, ast.Call) and _last(one.node.func) == "tolist" for one in kept):
+        if any(
+            isinstance(one.node, ast.Call) and last_of(one.node.func) == "tolist" for one in kept
+        ):
             return True
-    return isinstance(node, ast.ListComp) or LENGTHS.search(_last(node)) is not None
-
-
-def _is_read(at: "State", node: ast.AST, reads: re.Pattern[str], depth: int = 16) -> bool:
-    """What a library of sounds or images reads, by its size, and the same by another name."""
-    if depth == 0:
-        return False
-    match node:
-        case ast.Name():
-            own = [item.node for item in reaching(at, node) if not isinstance(item.node, ast.arg)]
-            if not own:
-                return _all_kept(at, node, lambda kept: _is_read(at, kept, reads, depth - 1))
-            return all(one is not None and _is_read(at, one, reads, depth - 1) for one in own)
-        case ast.BinOp(left=one) | ast.Subscript(value=one):
-            return _is_read(at, one, reads, depth - 1)
-        case ast.arg():
-            return is_given(at, node, lambda one: _is_read(at, one, reads, depth // 2))
-        case ast.Call():
-            if reads.search(at.dotted(node.func) or written(node.func)):
-                return True
-            if _last(node.func) in ("resample", "from_numpy", "tensor", "FloatTensor", *ARRAYS):
-                return any(_is_read(at, one, reads, depth - 1) for one in node.args)
-            if THROUGH.search(_last(node.func)) and node.args:
-                return _is_read(at, node.args[0], reads, depth - 1)
-            if isinstance(node.func, ast.Attribute) and node.func.attr in KEEPS:
-                return _is_read(at, node.func.value, reads, depth - 1)
-            return _gives_read(at, node, reads, depth - 1)
-    return False
-
-
-def _gives_read(at: "State", node: ast.Call, reads: re.Pattern[str], depth: int) -> bool:
-    """A function of this file whose only end gives back what a library read."""
-    result = at.tensors.defined(node.func, at.scope) if isinstance(node.func, ast.Name) else None
-    if result is None or result[0] is not at.tensors or not isinstance(result[1], ast.FunctionDef):
-        return False
-    ends = [one.value for one in walk(result[1]) if isinstance(one, ast.Return) and one.value]
-    with at.having(scope=at.names.scopes[result[1]]):
-        return len(ends) == 1 and _is_read(at, ends[0], reads, depth)
+    return isinstance(node, ast.ListComp) or LENGTHS.search(last_of(node)) is not None
 
 
 def _format(at: "State", node: ast.Call, name: str, method: str) -> None:
@@ -1073,7 +808,7 @@ def _format(at: "State", node: ast.Call, name: str, method: str) -> None:
         kinds += node.args
     if name == "torch.set_default_tensor_type" and node.args:
         kind_of = node.args[0]
-        if "DoubleTensor" in (_last(kind_of) or str(getattr(kind_of, "value", ""))):
+        if "DoubleTensor" in (last_of(kind_of) or str(getattr(kind_of, "value", ""))):
             at.report("float64", node.func)
     for kind in kinds:
         if isinstance(kind, ast.Attribute | ast.Name):
@@ -1114,7 +849,7 @@ def _is_wide_array(at: "State", node: ast.AST, depth: int = 4) -> bool:
     """torch.from_numpy(x.astype(np.float64)), torch.from_numpy(np.linspace(0, 1))."""
     match node:
         case ast.Name() if depth:
-            return _all_kept(at, node, lambda kept: _is_wide_array(at, kept, depth - 1))
+            return all_kept(at, node, lambda kept: _is_wide_array(at, kept, depth - 1))
         case ast.Call(func=ast.Attribute(attr="astype"), args=[kind, *_]):
             words = ("numpy.float64", "numpy.double", "float", "float64", "double")
             return (at.dotted(kind) or getattr(kind, "value", "")) in words
@@ -1197,7 +932,7 @@ def _cuts(at: "State", node: ast.Subscript) -> None:
     for item in at.scope.bindings(end.id) if isinstance(end, ast.Name) else ():
         match item.node:
             case ast.Call(func=ast.Name("min" | "max"), args=args):
-                if any(isinstance(one, ast.Call) and _last(one.func) == "len" for one in args):
+                if any(isinstance(one, ast.Call) and last_of(one.func) == "len" for one in args):
                     at.report("input-length", node, "as many as the samples of a batch keep")
                     return
 
@@ -1292,7 +1027,7 @@ def _turn(at: "State", node: ast.AST) -> bool:
         if isinstance(item, ast.Name):
             for one in reaching(at, item):
                 if one.kind == "loop" and isinstance(one.node, ast.Call):
-                    if _last(one.node.func) in ("range", "trange") and len(one.node.args) > 1:
+                    if last_of(one.node.func) in ("range", "trange") and len(one.node.args) > 1:
                         return True
     return False
 
@@ -1356,7 +1091,7 @@ def from_values(at: "State", node: ast.AST | None, depth: int = DEPTH) -> bool:
                 owner = node.func.value
                 there = at.on_cpu(owner) and not _is_brought(at, owner)
                 return not node.args and at.kind(owner) != "host" and not there
-            if _last(node.func) in ("int", "max", "min", "round", "sum") and node.args:
+            if last_of(node.func) in ("int", "max", "min", "round", "sum") and node.args:
                 if at.kind(node) == "tensor":
                     return not at.on_cpu(node)
                 if at.tensors.element(node.args[0], at.scope) == "tensor":
@@ -1407,7 +1142,7 @@ def _values(at: "State", node: ast.AST, depth: int = 3) -> bool:
 
 def _loop_source(node: ast.AST, path: tuple[int, ...]) -> ast.AST:
     """What a target of a loop goes through: one of the arguments of zip."""
-    if isinstance(node, ast.Call) and _last(node.func) == "zip" and path:
+    if isinstance(node, ast.Call) and last_of(node.func) == "zip" and path:
         return node.args[path[0]] if 0 <= path[0] < len(node.args) else node
     return node
 

@@ -1,7 +1,7 @@
 """One pass over the syntax tree of a file, which keeps scope, guards and loops at every node.
 
 The checks themselves are in `cuda_devices`, `cuda_names`, `libraries`, `flagged`, `legacy`,
-`tensor_values` and `tensor_shapes`.
+`tensor_values`, `tensor_shapes` and `tensor_lengths`.
 """
 
 import ast
@@ -14,6 +14,7 @@ from utils.audit import (
     flagged,
     legacy,
     libraries,
+    tensor_lengths,
     tensor_shapes,
     tensor_values,
 )
@@ -305,7 +306,7 @@ class Reader(State):
         if name in NAMES["asks_for_cuda"] and name.startswith("torch.cuda."):
             self.asked.append(node)
         flagged.launched(self, node)
-        tensor_shapes.moved(self, node)
+        tensor_lengths.moved(self, node)
         libraries.called(self, node, name)
         if not cuda_names.called(self, node, name):
             self.visit(node.func)
