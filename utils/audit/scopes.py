@@ -284,6 +284,9 @@ class Names:
 
     def _change(self, target: ast.expr, by: ast.expr, scope: Scope) -> None:
         """Note self.scale *= 2 in a method, by a number or by another setting of the object."""
+        if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+            if isinstance(by, ast.Constant):  # state["step"] += 1
+                self.counted.add(ast.unparse(target))
         if not isinstance(target, ast.Attribute):
             return
         number = isinstance(by, ast.Constant) and isinstance(by.value, int | float)

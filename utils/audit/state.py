@@ -53,6 +53,7 @@ class State:
         )
         self.steps = ""  # "loop" over batches or tokens, "function" that runs at each of them
         self.counters: frozenset[str] = frozenset()  # numbers that change from step to step
+        self.until: frozenset[str] = frozenset()  # tensors that a while loop makes long enough
         self.alone = False  # the guard asks for a CUDA device, and nothing is done for others
         self.unit_tests: frozenset[str] = frozenset()  # functions that test, and their helpers
         self.traced = False  # programs that are traced for Neuron, and tensors of the CPU only

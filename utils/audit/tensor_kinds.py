@@ -727,6 +727,12 @@ def _static(function: ast.AST) -> bool:
     return any(written(one) in ("staticmethod",) for one in getattr(function, "decorator_list", ()))
 
 
+def default_of(function: ast.AST, arg: ast.arg) -> ast.expr | None:
+    """What a parameter of a function is where none is given."""
+    args = getattr(function, "args", None)
+    return _default(args, arg) if args is not None else None
+
+
 def _default(args: ast.arguments, arg: ast.arg) -> ast.expr | None:
     places = [*args.posonlyargs, *args.args]
     if arg in places:

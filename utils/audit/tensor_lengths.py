@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from utils.audit.scopes import walk, written
-from utils.audit.tensor_names import TOKENIZER, is_placed, moves_to_host
+from utils.audit.tensor_names import TOKENIZER, is_model_name, is_placed, moves_to_host
 from utils.audit.tensor_values import is_given, reaching
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ WRITES = re.compile(
 )
 IMAGES = re.compile(r"(^|_)(images|imgs|image_list|samples_list)$")
 TARGETS = re.compile(r"(^|_)targets?(_list)?$")
+TEXTS = re.compile(r"(^|_)(prompts|sentences|texts|utterances|questions)$")
+SERVES = re.compile(r"(^|_)predict_fn$")
 MADE_OF = {"torch.tensor", "torch.as_tensor", "torch.LongTensor"}
 SOUND = re.compile(
     r"(^|\.)(torchaudio|librosa|soundfile|sf|whisper|wavfile)\.(.*\.)?(load|read|load_audio)$|\bload_(audio|wav)$"
@@ -65,6 +67,9 @@ def moved(at: "State", node: ast.Call) -> None:
 def goes(at: "State", node: ast.Call, name: str) -> None:
     """What goes to the device is as long as a prompt, a request or a sound is."""
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if _answers(at, node, method):
+        at.report("input-length", node.func, "each request has its own length")
+        return
     if at.traced and (_tokenizes(node) or name in MADE_OF) and _is_prompt(at, node):
         at.report("input-length", node.func, "as long as what was given, without padding")
         return
@@ -77,6 +82,24 @@ def goes(at: "State", node: ast.Call, name: str) -> None:
             _own_length(at, node, node.func.value)  # type: ignore[attr-defined]
     elif placed and name in MADE_OF:
         _own_length(at, node, node)
+
+
+def _answers(at: "State", node: ast.Call, method: str) -> bool:
+    """model.chat(tokenizer, text), speech.generate(sentence) in a loop over sentences, and
+    model(data) in predict_fn of a service.
+    """
+    if not node.args:
+        return False
+    first = node.args[0]
+    if method in ("chat", "stream_chat"):
+        return is_model_name(last_of(node.func.value))  # type: ignore[attr-defined]
+    if method == "generate" and isinstance(first, ast.Name):
+        return any(
+            item.kind == "loop" and item.node and TEXTS.search(last_of(item.node))
+            for item in reaching(at, first)
+        )
+    serves = bool(at.functions) and SERVES.search(at.functions[-1]) is not None
+    return serves and isinstance(node.func, ast.Name) and is_model_name(node.func.id)
 
 
 def _of_a_list(at: "State", node: ast.AST) -> bool:
@@ -180,8 +203,10 @@ def _tokenizes(node: ast.Call) -> bool:
     function = node.func
     if isinstance(function, ast.Attribute) and function.attr in ENCODES:
         function = function.value
-        if ENCODER.search(last_of(function)) and node.func.attr == "encode":  # type: ignore[attr-defined]
-            return True
+        if node.func.attr == "encode":  # type: ignore[attr-defined]
+            tensors = any(item.arg == "return_tensors" for item in node.keywords)
+            if tensors or ENCODER.search(last_of(function)):
+                return True
     return (
         TOKENIZER.search(last_of(function)) is not None
         or WRITES.search(last_of(function)) is not None

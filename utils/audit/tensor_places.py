@@ -112,6 +112,8 @@ class Places:
                 return self._made_on_cpu(node, scope)
             case ast.Attribute(value=ast.Name("self")):
                 return self._kept_on_cpu(node, scope)
+            case ast.Subscript(slice=ast.Constant(value="meta")):
+                return True  # of a batch: what is no input of the model
             case ast.Subscript() | ast.Attribute():
                 return self.on_cpu(node.value, scope)
             case ast.ListComp() | ast.GeneratorExp():

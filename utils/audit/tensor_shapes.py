@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
 from utils.audit.scopes import Binding, walk, written
+from utils.audit.tensor_kinds import default_of
 from utils.audit.tensor_lengths import LENGTHS, MADE_OF, all_kept, goes, last_of
 from utils.audit.tensor_names import COUNTS, LOADER_NAME, TOKENIZER, is_model_name, moves_to_host
 from utils.audit.tensor_values import (
@@ -44,7 +45,7 @@ DOUBLE = {"torch.float64", "torch.double", "torch.DoubleTensor"}
 WIDE = 2**31
 WIDE_ARRAYS = re.compile(r"^numpy\.(linspace|random\.(rand|randn|normal|uniform|random))$")
 TRANSFORMED = re.compile(
-    r"torchaudio\.(transforms\.(\w*Spectrogram|MFCC|GriffinLim)|functional\.(inverse_)?spectrogram)$"
+    r"^whisper\.(audio\.)?log_mel_spectrogram$|torchaudio\.(transforms\.(\w*Spectrogram|MFCC|GriffinLim)|functional\.(inverse_)?spectrogram)$"
 )
 DEPTH = 6
 PAST = re.compile(r"(^|_)(past|cache|cached|prev|previous|history)(_|$|k|v)", re.I)
@@ -73,14 +74,20 @@ COUNTED = re.compile(
 MOVES = re.compile(r"^(start|end|cur|current|prev|last)_(idx|index|pos|position|loc)$")
 GATHERED = re.compile(r"^(all|generated|output|input)_\w*(ids|tokens)$")
 RETURNED = re.compile(r"^(max|total)_(returned|seq|output|sequence)_(tokens|len|length)$")
-PROMPT = re.compile(r"^(idx|ids|input_ids|tokens|context|x)$|prompt|^input_(tokens|seq)$")
+PROMPT = re.compile(
+    r"^(idx|ids|input_ids|tokens|context|x|(\w+_)?inputs)$|prompt|^input_(tokens|seq)$"
+)
 REQUESTS = re.compile(r"(^|_)(requests|prompts|sentences|texts|utterances)$")
-DECODES = re.compile(r"(^|_)(generate|decode|beam_search|greedy\w*|sample\w*|rollout)(_|$)")
+DECODES = re.compile(
+    r"(^|_)(generate|decode|beam_search|greedy\w*|sample\w*|sampling|rollout)(_|$)"
+)
 ROUNDS = {"int", "max", "min", "round", "ceil", "floor"}
 TURN = re.compile(r"^(i+|it|idx|n|(\w+_)?(step|iter|iteration|idx|index|i|id))$")
 RANDOM = re.compile(
     r"(random|numpy\.random)\.(randint|choice|randrange|sample|uniform|random|normal|poisson)$"
 )
+BATCH_SIZE = re.compile(r"batch_?size|^(bs|bsz|b|n_?batch|num_images)$", re.I)
+BATCHED = {"webdataset", "wds"}
 DRAWN = re.compile(
     r"^(random|numpy\.random)\.(random|uniform|gauss|betavariate|beta|normalvariate|rand|randn|normal|randint)$"
 )
@@ -178,7 +185,14 @@ def _add_to(node: ast.stmt) -> Iterator[str]:
 
 def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     """x = torch.cat([x, y]) in a loop over steps; self.k = torch.cat([self.k, new]) anywhere."""
-    if not isinstance(value, ast.Call) or not value.args or not at.torch:
+    if not at.torch:
+        return
+    if isinstance(target, ast.Subscript) and not on_host(at):
+        if _pads(at, target, value):
+            at.report("input-length", target, "as long as what is padded here")
+        elif isinstance(value, ast.Call) and value.args and (at.steps or at.loops):
+            _fills(at, target, value)
+    if not isinstance(value, ast.Call) or not value.args:
         return
     name = at.dotted(value.func)
     if name == "max" and any("collat" in one.lower() or DECODES.search(one) for one in _within(at)):
@@ -189,12 +203,13 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
             at.report("data-dependent-shape", value.func, "as long as the longest of the batch")
     if on_host(at):
         return
-    if isinstance(target, ast.Subscript) and (at.steps or at.loops):
-        _fills(at, target, value)
     stays = isinstance(target, ast.Attribute | ast.Subscript) and _kept(target)
     if name == "torch.nn.functional.pad" and at.steps == "loop":
         if _same(target, value.args[0]) and not at.on_cpu(value.args[0]):
             at.report("growing-cat", value.func)
+    if name in GROWS and isinstance(target, ast.Name) and target.id in at.until:
+        at.report("growing-cat", value.func, "the loop ends when it is long enough")
+        return
     if name not in GROWS or not (at.steps == "loop" or stays):
         return
     parts = value.args[0]
@@ -202,6 +217,39 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
         if sum(ast.dump(part).count(_dumped(target)) for part in parts.elts) == 1:
             if any(_same(target, part) and _stays(at, part, value) for part in parts.elts):
                 at.report("growing-cat", value.func)
+
+
+def grown(test: ast.AST) -> set[str]:
+    """prefix of `while prefix.shape[1] < total`, what a loop makes longer.
+
+    >>> grown(ast.parse("len(ids) < 9 or x.size(1) < n", mode="eval").body) == {"ids", "x"}
+    True
+    """
+    sized = (_sized(one) for one in walk(test))
+    return {one.id for one in sized if isinstance(one, ast.Name)}
+
+
+def _sized(node: ast.AST | None) -> ast.AST | None:
+    """What the number is the length of: x of x.shape[-1], x.size(1), x.size()[-1] and len(x)."""
+    match node:
+        case (
+            ast.Call(func=ast.Name("len"), args=[one])
+            | ast.Call(func=ast.Attribute(attr="size", value=one), args=[_])
+            | ast.Subscript(value=ast.Attribute(attr="shape", value=one))
+            | ast.Subscript(value=ast.Call(func=ast.Attribute(attr="size", value=one), args=[]))
+        ):
+            return one
+    return None
+
+
+def _pads(at: "State", target: ast.Subscript, value: ast.expr) -> bool:
+    """padded[:, : x.shape[-1]] = x, on the device."""
+    parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    for part in parts:
+        size = _sized(part.upper) if isinstance(part, ast.Slice) and not part.lower else None
+        if isinstance(size, ast.Name) and isinstance(value, ast.Name) and size.id == value.id:
+            return at.kind(target.value) == "tensor" and not at.on_cpu(target.value)
+    return False
 
 
 def _fills(at: "State", target: ast.Subscript, value: ast.expr) -> None:
@@ -287,7 +335,7 @@ def _is_past(at: "State", node: ast.AST, depth: int = 3) -> bool:
     if depth and isinstance(node, ast.Name):
         kept = reaching(at, node)
         return bool(kept) and all(
-            item.kind in ("value", "part")
+            item.kind in ("value", "part", "loop")
             and isinstance(item.node, ast.Name | ast.Attribute | ast.Subscript)
             and _is_past(at, item.node, depth - 1)
             for item in kept
@@ -364,6 +412,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         sizes += [item.value for item in node.keywords if LENGTH.search(item.arg or "")]
     if name.startswith("torch.") and any(_of_prompt(at, size) for size in sizes):
         at.report("input-length", node.func, "as long as the prompt and what is added to it")
+    elif any(_is_rest(at, one) for size in sizes for one in walk(size)):
+        at.report("input-length", node.func, "the last batch holds what is left")
     elif any(_random(at, size) for size in sizes):
         at.report("data-dependent-shape", node.func, "a size is drawn at random")
     elif any(from_values(at, size) or counts_found(at, size) for size in sizes):
@@ -395,6 +445,17 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             at.report("data-dependent-shape", node.func, "without output_size it reads the sum")
 
 
+def _is_rest(at: "State", node: ast.AST) -> bool:
+    """size of `for size in sizes`, where sizes = [batch] * times + [rest]."""
+    for item in reaching(at, node) if isinstance(node, ast.Name) and at.loops else ():
+        over = _passed(item.node) if item.kind == "loop" else None
+        for made in reaching(at, over) if isinstance(over, ast.Name) else ():
+            match made.node:
+                case ast.BinOp(left=ast.BinOp(op=ast.Mult()), op=ast.Add(), right=ast.List()):
+                    return True
+    return False
+
+
 def _of_prompt(at: "State", node: ast.AST) -> bool:
     """max_returned_tokens, a parameter, or idx.size(1) + n, in a function that decodes."""
     if not (at.functions and DECODES.search(at.functions[-1])):
@@ -411,15 +472,8 @@ def _of_prompt(at: "State", node: ast.AST) -> bool:
 
 def _is_length_of(node: ast.AST | None) -> bool:
     """ids.size(1), prompt.shape[-1], len(tokens)."""
-    match node:
-        case (
-            ast.Call(func=ast.Attribute(attr="size", value=one))
-            | ast.Call(func=ast.Name("len"), args=[one])
-        ):
-            return PROMPT.search(last_of(one)) is not None
-        case ast.Subscript(value=ast.Attribute(attr="shape", value=one)):
-            return PROMPT.search(last_of(one)) is not None
-    return False
+    one = _sized(node)
+    return one is not None and PROMPT.search(last_of(one)) is not None
 
 
 def _is_counted(at: "State", node: ast.AST | None, depth: int = 9) -> bool:
@@ -470,6 +524,17 @@ def _caches(at: "State", node: ast.Call, method: str) -> None:
         at.report("growing-cat", node.func, "keys and values grow with each token")
     elif at.steps == "loop" and isinstance(given.get("past_key_values"), ast.Name | ast.Attribute):
         at.report("growing-cat", node.func, "keys and values grow at each turn")
+    elif at.functions[-1:] != ["forward"] and _keeps_cache(at, given.get("past_key_values")):
+        at.report("growing-cat", node.func, "keys and values grow at each call")
+
+
+def _keeps_cache(at: "State", node: ast.AST | None) -> bool:
+    """self.cache, of `self.cache = outputs.past_key_values`."""
+    text = written(node) if isinstance(node, ast.Attribute) else ""
+    return any(
+        isinstance(value, ast.Attribute) and value.attr == "past_key_values"
+        for value, _ in at.names.attributes.get(text, ())
+    )
 
 
 def _is_own(owner: ast.AST) -> bool:
@@ -538,6 +603,10 @@ def _changed(at: "State", node: ast.AST) -> bool:
         return _changed(at, node.operand)
     if isinstance(node, ast.BinOp):  # 2 ** self.scale
         return _changed(at, node.left) or _changed(at, node.right)
+    if isinstance(node, ast.Call) and at.dotted(node.func).startswith(("math.", "float")):
+        return any(_changed(at, one) for one in node.args)
+    if isinstance(node, ast.Subscript):  # state["step"]
+        return ast.unparse(node) in at.names.counted
     if not isinstance(node, ast.Attribute):
         return False
     if written(node.value) != "self" or owner is None:
@@ -621,9 +690,7 @@ def _past(at: "State", node: ast.AST) -> bool:
                     pass
                 case _:
                     continue
-            while isinstance(kept, ast.Subscript):
-                kept = kept.value
-            if PAST.search(last_of(kept)):
+            if _is_past(at, kept):
                 return True
     return False
 
@@ -667,6 +734,13 @@ def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
         if getattr(given.get("padding"), "value", "") != "max_length":
             at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
         return
+    chained = method == "batched" and isinstance(node.func.value, ast.Call)  # type: ignore[attr-defined]
+    if chained and at.names.imports & BATCHED and len(node.args) == 1:
+        if "partial" not in given:
+            at.report("input-length", node.func, "the last batch holds what is left", "note")
+        return
+    if _is_false(at, given.get("drop_last")):
+        del given["drop_last"]
     if last == "DataLoader" and not given.keys() & {"drop_last", "batch_sampler", None}:
         size = given.get("batch_size") or (node.args[1] if len(node.args) > 1 else ast.Constant(1))
         whole = _draws_a_number(at, given.get("sampler"))
@@ -691,6 +765,14 @@ def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
             at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
 
 
+def _is_false(at: "State", node: ast.AST | None) -> bool:
+    """False, or a parameter that is False by default."""
+    kept = at.scope.bindings(node.id) if isinstance(node, ast.Name) else []
+    if len(kept) == 1 and isinstance(kept[0].node, ast.arg):
+        node = default_of(at.scope.node, kept[0].node)
+    return isinstance(node, ast.Constant) and node.value is False
+
+
 def _draws_a_number(at: "State", node: ast.AST | None) -> bool:
     """A RandomSampler that is told how many samples to draw: whole batches, as a rule."""
     kept = at.scope.bindings(node.id) if isinstance(node, ast.Name) else []
@@ -712,7 +794,7 @@ def _keeps_sizes(at: "State", node: ast.Call) -> bool:
     return False
 
 
-def _longest(at: "State", node: ast.AST, depth: int = 4) -> bool:
+def _longest(at: "State", node: ast.AST, depth: int = 6) -> bool:
     """max(len(sample) for sample in batch), max(lengths)."""
     if depth == 0:
         return False
@@ -885,11 +967,11 @@ def _wide(node: ast.AST) -> bool:
     return False
 
 
-def computed(at: "State", node: ast.BinOp) -> None:
+def computed(at: "State", left: ast.expr, right: ast.expr) -> None:
     """A tensor and a wide integer, or a Python number that changes at each step."""
     if not at.torch or on_host(at):
         return
-    for one, other in ((node.left, node.right), (node.right, node.left)):
+    for one, other in ((left, right), (right, left)):
         if isinstance(one, ast.Constant) and isinstance(one.value, complex):
             if at.kind(other) == "tensor" and not at.on_cpu(other):
                 at.report("complex-numbers", one)
@@ -910,6 +992,7 @@ def computed(at: "State", node: ast.BinOp) -> None:
             or _given_counter(at, one)
             or _changed(at, one)
             or _drawn(at, one)
+            or _turned(at, one)
         ):
             at.report("python-number", one)
 
@@ -949,7 +1032,7 @@ def sliced(at: "State", node: ast.Subscript) -> None:
     if kind == "tensor" and not at.on_cpu(node.value):
         for part in parts:
             if (isinstance(part, ast.Name | ast.BinOp) and _counts(at, part)) or (
-                _given_counter(at, part) or _changed(at, part)
+                _given_counter(at, part) or _changed(at, part) or _turned(at, part)
             ):
                 at.report("python-number", node, "each index is a graph of its own")
                 return
@@ -959,6 +1042,12 @@ def sliced(at: "State", node: ast.Subscript) -> None:
     for part in parts:
         if not isinstance(part, ast.Slice):
             continue
+        if _is_behind_prompt(at, node.value, part):
+            at.report("input-length", node, "what was generated, as long as it became")
+            return
+        if kind == "tensor" and _is_chunk(at, part) and not at.on_cpu(node.value):
+            at.report("input-length", node, "the last chunk is shorter")
+            return
         for end in filter(None, (part.lower, part.upper)):
             if kind != "host" and _kept_place(at, end) and not at.on_cpu(node.value):
                 at.report("python-number", node, "each place of the slice is a graph of its own")
@@ -976,6 +1065,8 @@ def sliced(at: "State", node: ast.Subscript) -> None:
                 _counts(at, end)
                 or _given_counter(at, end)
                 or _changed(at, end)
+                or _turned(at, end)
+                or _past(at, end)
                 or (
                     part.step is None
                     and (_positions(at, end) or (part.lower is None and _turn(at, end)))
@@ -1029,6 +1120,80 @@ def _turn(at: "State", node: ast.AST) -> bool:
                 if one.kind == "loop" and isinstance(one.node, ast.Call):
                     if last_of(one.node.func) in ("range", "trange") and len(one.node.args) > 1:
                         return True
+    return False
+
+
+def _turned(at: "State", node: ast.AST, depth: int = 3) -> bool:
+    """A number of a turn of a loop over a range, or computed from one. A loop in forward is part
+    of one graph, as often as not.
+    """
+    if not (at.loops and depth and at.functions) or at.functions[-1] == "forward":
+        return False
+    match node:
+        case ast.BinOp():
+            return any(_turned(at, one, depth) for one in (node.left, node.right))
+        case ast.Call(func=ast.Name("min" | "max" | "int" | "float")):
+            return any(_turned(at, one, depth) for one in node.args)
+        case ast.Name():
+            return at.kind(node) not in ("tensor", "maybe") and any(
+                _goes_through_range(item)
+                or _adds_one(item)
+                or (item.kind == "value" and item.node and _turned(at, item.node, depth - 1))
+                for item in reaching(at, node)
+            )
+    return False
+
+
+def _adds_one(item: Binding) -> bool:
+    """count += 1."""
+    match item.node:
+        case ast.AugAssign(op=ast.Add(), value=ast.Constant(value=int())):
+            return True
+    return False
+
+
+def _goes_through_range(item: Binding) -> bool:
+    """A loop over a range; not over the samples of a batch, which are as many each time."""
+    over = _passed(item.node) if item.kind == "loop" else None
+    if not isinstance(over, ast.Call) or last_of(over.func) not in ("range", "trange"):
+        return False
+    return not all(
+        isinstance(one, ast.Constant) or BATCH_SIZE.search(last_of(one)) for one in over.args
+    )
+
+
+def _passed(node: ast.AST | None) -> ast.AST | None:
+    """range(n) of tqdm(range(n))."""
+    while isinstance(node, ast.Call) and node.args and last_of(node.func) in PASSES - {"trange"}:
+        node = node.args[0]
+    return node
+
+
+def _is_behind_prompt(at: "State", owner: ast.AST, part: ast.Slice) -> bool:
+    """output_ids[:, prompt.shape[1] :], of what generate() gave."""
+    if part.upper is not None or not _is_length_of(part.lower) or at.on_cpu(owner):
+        return False
+    while isinstance(owner, ast.Subscript):
+        owner = owner.value
+    kept = reaching(at, owner) if isinstance(owner, ast.Name) else []
+    return any(
+        isinstance(one.node, ast.Call) and last_of(one.node.func) == "generate" for one in kept
+    )
+
+
+def _is_chunk(at: "State", part: ast.Slice) -> bool:
+    """x[i : i + size], in `for i in range(0, len(x), size)`."""
+    match part:
+        case ast.Slice(
+            lower=ast.Name() as start, upper=ast.BinOp(left=ast.Name(again), op=ast.Add()) as end
+        ) if start.id == again:
+            pass
+        case _:
+            return False
+    for item in reaching(at, start):
+        over = _passed(item.node) if item.kind == "loop" else None
+        if isinstance(over, ast.Call) and last_of(over.func) == "range" and len(over.args) == 3:
+            return ast.dump(over.args[2]) == ast.dump(end.right)
     return False
 
 

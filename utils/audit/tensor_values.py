@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
 from utils.audit.scopes import Binding, walk, written
+from utils.audit.tensor_forms import Made
 from utils.audit.tensor_names import TOKENIZER, is_model_name, is_placed, moves_to_host
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ LAYER = re.compile(
 )
 # Functions that read a tensor once: to save it, at the end of a program, or in a test.
 SAVES = re.compile(
-    r"^_?init|reset_parameters|save|load_|state_dict|(get|set|restore)_\w*state|checkpoint|export|convert",
+    r"^_?init|reset_parameters|save(?!_results?$)|load_|state_dict|(get|set|restore)_\w*state|checkpoint|export|convert",
     re.I,
 )
 ENDS = re.compile(r"^test|^main$|(^|_)post_init(_|$)", re.I)
@@ -64,6 +65,12 @@ FINDS = {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive",
 REDUCES = {"sum", "mean", "max", "min", "norm", "abs", "any", "all", "prod"}
 TEST = re.compile(r"^test(_\w+|\d*|[A-Z]\w*)$")
 TRACED = {"torch_neuron", "torch_neuronx", "transformers_neuronx"}
+WRITES_OUT = re.compile(
+    r"^(\w+_)?(tensor_?(2|to)_?(np|numpy|im|img|image|array|pil|list)|to_?(np|numpy))$", re.I
+)
+TOKEN_IDS = re.compile(r"^(output|generated|pred)_(ids|tokens)$")
+FRAMED = {"pytorch_lightning", "lightning"}
+READER = 12  # statements of a function that reads a tensor on the way
 SHORT = 6  # statements of a function that only reads a tensor
 SUPPRESSES = re.compile(
     r"(^|_)nms(_(cpu|gpu|cuda|rotated|normal|normal_gpu))?$|^non_max(imum)?_suppression"
@@ -327,7 +334,11 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
                 at, node.func, "the text holds the value of a tensor, which waits as .item() does"
             )
     elif method in ("decode", "batch_decode") and owner is not None and at.kind(owner) != "tensor":
-        if node.args and TOKENIZER.search(written(owner)):
+        if node.args and (
+            TOKENIZER.search(written(owner))
+            or _is_own_text(at, owner)
+            or TOKEN_IDS.search(written(node.args[0]))
+        ):
             last = _unsliced(node.args[0])
             named = OUTPUT.search(written(last).split(".")[-1]) is not None
             named = named and at.kind(node.args[0]) in ("", "maybe") and not _is_annotated(at, last)
@@ -385,6 +396,21 @@ def _shows_bar(at: "State", node: ast.Call) -> None:
             at.report("host-read", node.func, "a progress bar reads it at each step")
 
 
+def _is_own_text(at: "State", owner: ast.AST) -> bool:
+    """An object of a class of the tree that is no module, and so decodes texts."""
+    made = at.tensors.value(owner, at.scope)
+    return isinstance(made, Made) and not made.tensors.derives(made.node)
+
+
+def framed(at: "State", node: ast.Dict) -> None:
+    """{"loss": loss, "log": {"psnr": psnr}} of a step of Lightning, which reads what it shows."""
+    if at.steps != "function" or not at.names.imports & FRAMED:
+        return
+    for key, value in zip(node.keys, node.values, strict=True):
+        if getattr(key, "value", "") in ("log", "progress_bar") and at.kind(value) != "host":
+            waits(at, value, "the framework reads what it logs or shows")
+
+
 def _is_annotated(at: "State", node: ast.AST) -> bool:
     """A parameter that is said to be something, of which the inference knows no tensor."""
     kept = at.scope.bindings(node.id) if isinstance(node, ast.Name) else []
@@ -399,11 +425,14 @@ def _unsliced(node: ast.AST) -> ast.AST:
 
 def _helps_to_read(at: "State", node: ast.Call) -> bool:
     """to_numpy(x), a short function of the tree that reads what it is given."""
-    if len(node.args) != 1 or not is_device_tensor(at, node.args[0]):
+    if len(node.args) != 1 or at.on_cpu(node.args[0]):
         return False
+    kind = at.kind(node.args[0])
     result = at.tensors.defined(node.func, at.scope)
-    function = result[1] if result is not None else None
-    if not isinstance(function, ast.FunctionDef) or len(function.body) > SHORT:
+    if result is None and WRITES_OUT.search(written(node.func).split(".")[-1]):
+        return kind in ("tensor", "maybe")
+    function = result[1] if result is not None and kind == "tensor" else None
+    if not isinstance(function, ast.FunctionDef) or len(function.body) > READER:
         return False
     given = [arg.arg for arg in function.args.args]
     for one in walk(function):
@@ -628,11 +657,19 @@ def indexed(at: "State", node: ast.Subscript) -> None:
     if VOCABULARY.search(written(node.value)) and is_device_tensor(at, node.slice):
         if at.kind(node.value) != "tensor":
             waits(at, node, "an element of a list is looked up, which waits as .item() does")
+    elif _is_list(at, node.value) and is_device_tensor(at, node.slice):
+        waits(at, node, "an element of a list is looked up, which waits as .item() does")
     if any(_is_element(at, one) for one in parts):
         waits(at, node, "an index that is an element of a tensor is read, as .item() does")
     if at.kind(node.value) in ("tensor", "maybe", ""):
         if any(isinstance(one, ast.Name) and is_found(at, one) for one in parts):
             at.report("data-dependent-shape", node, "as many elements as were found")
+
+
+def _is_list(at: "State", node: ast.AST) -> bool:
+    """A name that holds lists only: groups = []."""
+    kept = reaching(at, node) if isinstance(node, ast.Name) else []
+    return bool(kept) and all(isinstance(one.node, ast.List | ast.ListComp) for one in kept)
 
 
 def _is_element(at: "State", node: ast.AST) -> bool:

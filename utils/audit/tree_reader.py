@@ -99,7 +99,8 @@ class Reader(State):
             tensor_values.decision(self, node.test)
 
     def _on_While(self, node: ast.While) -> None:
-        with self.having(loops=self.loops + 1, **self._step(node)):
+        until = self.until | tensor_shapes.grown(node.test)
+        with self.having(loops=self.loops + 1, until=until, **self._step(node)):
             self.visit(node.test)
             tensor_values.decision(self, node.test)
             origin = self.guards.implied(node.test, True, self.scope)
@@ -163,7 +164,7 @@ class Reader(State):
         cuda_devices.defaults(self, node.args)
         origin = self.guard or self._skip_origin(node.decorator_list)
         state = {"scope": self.names.scopes[node], "loops": 0, "epochs": False, "guard": origin}
-        state |= {"periodic": 0, "counters": frozenset()}
+        state |= {"periodic": 0, "counters": frozenset(), "until": frozenset()}
         item = self.torch and (
             tensor_shapes.is_step_function(node.name) or self.tensors.is_forward(node, self.scope)
         )
@@ -226,6 +227,7 @@ class Reader(State):
 
     def _on_AugAssign(self, node: ast.AugAssign) -> None:
         cuda_names.assigned(self, node.target)
+        tensor_shapes.computed(self, node.target, node.value)
         self.children(node)
 
     def _on_AnnAssign(self, node: ast.AnnAssign) -> None:
@@ -346,10 +348,11 @@ class Reader(State):
     def _on_BinOp(self, node: ast.BinOp) -> None:
         if isinstance(node.op, ast.Mod) and tensor_values.is_text(node.left):
             tensor_values.formatted(self, node)
-        tensor_shapes.computed(self, node)
+        tensor_shapes.computed(self, node.left, node.right)
         self.children(node)
 
     def _on_Dict(self, node: ast.Dict) -> None:
+        tensor_values.framed(self, node)
         cuda_devices.items(self, node)
 
     def _on_Tuple(self, node: ast.Tuple) -> None:
