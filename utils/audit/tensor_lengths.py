@@ -99,7 +99,8 @@ def _answers(at: "State", node: ast.Call, method: str) -> bool:
             for item in reaching(at, first)
         )
     serves = bool(at.functions) and SERVES.search(at.functions[-1]) is not None
-    return serves and isinstance(node.func, ast.Name) and is_model_name(node.func.id)
+    serves = serves and isinstance(node.func, ast.Name) and is_model_name(node.func.id)
+    return serves and not at.on_cpu(first)
 
 
 def _of_a_list(at: "State", node: ast.AST) -> bool:

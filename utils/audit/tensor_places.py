@@ -169,6 +169,9 @@ class Places:
         placed = any(keyword.arg in ("device", "out", None) for keyword in node.keywords)
         if moves_to_host(node) or (name in LOADS and _loads_on_host(node)):
             return True
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+            if any(self._is_cpu_device(one, scope) for one in node.args[:1]):
+                return True
         if name.startswith("torch.") and any(map(_is_cpu, node.keywords)):
             return True
         if not placed and any(map(TOKENIZER.search, written(node.func).split("."))):
@@ -193,6 +196,16 @@ class Places:
         if isinstance(node.func, ast.Attribute) and node.func.attr not in NAMES["moves"]:
             return not placed and self.on_cpu(node.func.value, scope)
         return False
+
+    def _is_cpu_device(self, node: ast.expr, scope: Scope) -> bool:
+        """device, of `device = torch.device("cpu")`, and nothing else here."""
+        home = scope.find(node.id) if isinstance(node, ast.Name) else None
+        if home is not scope or not isinstance(node, ast.Name):
+            return False
+        kept = home.reaching(node.id, (node.lineno, node.col_offset))
+        return bool(kept) and all(
+            isinstance(one.node, ast.expr) and _names_cpu(one.node) for one in kept
+        )
 
     def _returned_on_cpu(self, tensors: Any, function: ast.FunctionDef) -> bool:
         """All that a function of the tree returns is made on the CPU."""

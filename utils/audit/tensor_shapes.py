@@ -86,7 +86,12 @@ TURN = re.compile(r"^(i+|it|idx|n|(\w+_)?(step|iter|iteration|idx|index|i|id))$"
 RANDOM = re.compile(
     r"(random|numpy\.random)\.(randint|choice|randrange|sample|uniform|random|normal|poisson)$"
 )
-BATCH_SIZE = re.compile(r"batch_?size|^(bs|bsz|b|n_?batch|num_images)$", re.I)
+# Numbers of turns that are the same at each step: samples of a batch, parts of a model
+FIXED = re.compile(
+    r"batch_?size|^(bs|bsz|b|n_?batch|num_images|depth|groups)$"
+    r"|(^|_)(num|n)_?\w*(class|head|layer|level|scale|stage|block|expert|codebook|quantizer|group|channel|joint)(e?s)?$",
+    re.I,
+)
 BATCHED = {"webdataset", "wds"}
 DRAWN = re.compile(
     r"^(random|numpy\.random)\.(random|uniform|gauss|betavariate|beta|normalvariate|rand|randn|normal|randint)$"
@@ -473,6 +478,11 @@ def _of_prompt(at: "State", node: ast.AST) -> bool:
 def _is_length_of(node: ast.AST | None) -> bool:
     """ids.size(1), prompt.shape[-1], len(tokens)."""
     one = _sized(node)
+    while isinstance(one, ast.Subscript):  # ids[0], inputs["input_ids"]
+        key = getattr(one.slice, "value", None)
+        if isinstance(key, str):
+            return PROMPT.search(key) is not None
+        one = one.value
     return one is not None and PROMPT.search(last_of(one)) is not None
 
 
@@ -1032,7 +1042,7 @@ def sliced(at: "State", node: ast.Subscript) -> None:
     if kind == "tensor" and not at.on_cpu(node.value):
         for part in parts:
             if (isinstance(part, ast.Name | ast.BinOp) and _counts(at, part)) or (
-                _given_counter(at, part) or _changed(at, part) or _turned(at, part)
+                _given_counter(at, part) or _changed(at, part) or _picks(at, part)
             ):
                 at.report("python-number", node, "each index is a graph of its own")
                 return
@@ -1065,7 +1075,7 @@ def sliced(at: "State", node: ast.Subscript) -> None:
                 _counts(at, end)
                 or _given_counter(at, end)
                 or _changed(at, end)
-                or _turned(at, end)
+                or _picks(at, end)
                 or _past(at, end)
                 or (
                     part.step is None
@@ -1144,6 +1154,14 @@ def _turned(at: "State", node: ast.AST, depth: int = 3) -> bool:
     return False
 
 
+def _picks(at: "State", node: ast.AST) -> bool:
+    """An index that changes by turns; in a module the loop may as well be part of one graph."""
+    owner = at.scope.owner()
+    made = owner.node if owner is not None else None
+    inside = isinstance(made, ast.ClassDef) and at.tensors.derives(made)
+    return not inside and _turned(at, node)
+
+
 def _adds_one(item: Binding) -> bool:
     """count += 1."""
     match item.node:
@@ -1157,9 +1175,7 @@ def _goes_through_range(item: Binding) -> bool:
     over = _passed(item.node) if item.kind == "loop" else None
     if not isinstance(over, ast.Call) or last_of(over.func) not in ("range", "trange"):
         return False
-    return not all(
-        isinstance(one, ast.Constant) or BATCH_SIZE.search(last_of(one)) for one in over.args
-    )
+    return not all(isinstance(one, ast.Constant) or FIXED.search(last_of(one)) for one in over.args)
 
 
 def _passed(node: ast.AST | None) -> ast.AST | None:
