@@ -9,7 +9,7 @@ from utils.audit.scopes import written
 from utils.audit.tensor_forms import BATCH, LOADER, MAYBE, MODULE, TENSOR, UNKNOWN, Value
 
 SPACES = {"functional", "linalg", "fft", "special"}
-LOADER_NAME = re.compile(r"(loader|dataloader|_dl|(?<!num_)(?<!n_)batches|data_iter)$", re.I)
+LOADER_NAME = re.compile(r"(loader|dataloader|(^|_)dl|(?<!num_)(?<!n_)batches|data_iter)$", re.I)
 MODEL_NAME = re.compile(
     r"((^|_)(model|module|net|network|unet|vae|criterion|encoder|decoder|discriminator|critic"
     r"|actor|policy|backbone|loss_(fn|func))|\wLoss)$"
