@@ -49,7 +49,7 @@ def main(options):
             options.instance, options.price, options.machines, options.again,
         )  # fmt: skip
         if options.scheduler:
-            opened = batch.connected(made, options.scheduler)
+            opened = batch.connect(made, options.scheduler)
         elif options.workers:
             opened = batch.Processes(made, options.workers)
         else:

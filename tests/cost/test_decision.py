@@ -458,7 +458,7 @@ def test_a_question_that_is_none_and_judgements_that_are_not_whole_are_named() -
     with pytest.raises(AnswerError, match="budget: no such question; allowed: task, "):
         PLAIN.changed(budget=1)
     assert "from 0 to 1,000,000 runs" in QUESTIONS["runs_per_year"].says_allowed()
-    with pytest.raises(ValueError, match=r"'clear_probability' is missing; allowed: judged"):
+    with pytest.raises(ValueError, match=r"'clear_probability' is missing; allowed: adjust"):
         decide(PLAIN, judgements={"lead": 3})
 
 

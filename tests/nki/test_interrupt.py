@@ -50,9 +50,9 @@ assert profiled() and not thread.is_alive()
 """
 
 LAB_06 = """
-from utils.labs.lab06.threads import gathered
+from utils.labs.lab06.threads import gather_threads
 
-with gathered() as started:
+with gather_threads() as started:
     threading.Thread(target=threading.Event().wait).start()
     assert started.left() == 1
 assert profiled()

@@ -18,5 +18,5 @@ def keep(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> list[Any]:
         return Picture(b"", caption)
 
     for module in modules:
-        monkeypatch.setattr(module, "finished", keep)
+        monkeypatch.setattr(module, "finish", keep)
     return figures
