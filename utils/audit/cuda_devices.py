@@ -31,6 +31,9 @@ CHOSEN = (
     (re.compile(r"\w+_fused"), "fused-optimizer"),
 )
 SPREAD = {"auto", "balanced", "balanced_low_0", "sequential"}
+# Names under which a number is a device, and options of FSDP for PyTorch/XLA in transformers.
+NUMBERED = re.compile(r"^-*(device|DEVICE)$|(^|_)device_map$")
+XLA_OPTIONS = {"xla", "xla_fsdp_v2", "xla_fsdp_grad_ckpt"}
 XLA = re.compile(r"(xla|jax)(:\d+)?$")
 NCCL = re.compile(r"(^|:)(nccl|smddp|ucc)$")
 FIELDS = NAMES["field_functions"]
@@ -58,14 +61,14 @@ def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool =
         return
     match node:
         case ast.Constant():
-            if numbers and isinstance(node.value, int) and not isinstance(node.value, bool):
+            if numbers and _is_number(node):
                 keep(node)
         case ast.IfExp():
             at.choice(node, lambda part: device(at, part, sink, numbers))
         case ast.BoolOp():
             at.boolean(node, lambda part: device(at, part, sink, numbers))
         case ast.Dict() if sink is None:
-            places = [value for value in node.values if writes(value)]
+            places = [one for one in node.values if writes(one) or (numbers and _is_number(one))]
             for place in places[:1]:
                 keep(place)
             at.all([key for key in [*node.keys, *node.values] if key not in places])
@@ -82,6 +85,10 @@ def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool =
             at.visit(node)
         case _:
             at.visit(node)
+
+
+def _is_number(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int
 
 
 def report_device(at: "State", node: ast.AST) -> None:
@@ -181,7 +188,9 @@ def named(at: "State", name: str, value: ast.AST) -> None:
     elif name.lstrip("-") == "mixed_precision" and getattr(value, "value", None) == "fp16":
         at.report("cuda-autocast", value, "float16 asks for CUDA")
     elif result == "device" and not at.foreign:
-        device(at, value, numbers=at.torch and name.lstrip("-") in ("device", "DEVICE"))
+        device(at, value, numbers=at.torch and NUMBERED.search(name) is not None)
+    elif name in XLA_OPTIONS and getattr(value, "value", None) is True:
+        legacy.report(at, "xla-sharding", value, "an option of FSDP over XLA")
     elif result == "backend":
         backend(at, value)
     elif result == "pinned" and isinstance(value, ast.Constant) and value.value is True:
@@ -271,6 +280,8 @@ def items(at: "State", node: ast.Dict) -> None:
     for key, value in zip(node.keys, node.values, strict=True):
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             named(at, key.value, value)
+            if key.value == "nvcc" and not isinstance(value, ast.List):
+                at.reported.add(key)  # a place to keep it, no flags for it
         else:
             at.visit(value)
         at.all([key])

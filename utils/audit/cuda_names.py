@@ -4,9 +4,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from utils.audit import legacy
+from utils.audit import legacy, libraries
 from utils.audit.cuda_devices import is_xla
-from utils.audit.guards import is_cuda
+from utils.audit.guards import ELSEWHERE, is_cuda
 from utils.audit.rules import NAMES, NO_VARIABLES, variable_rule
 from utils.audit.scopes import is_none
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TYPE = re.compile(r"torch\.cuda\.\w*(Tensor|Storage)$")
 VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+$")
 # Names of CUDA that stand elsewhere in torch.
-ELSEWHERE = (
+OTHERS = (
     (re.compile(r"torch\._C\._(cuda_|jit_set_nvfuser|jit_set_texpr_fuser)"), "cuda-api"),
     (
         re.compile(
@@ -28,6 +28,7 @@ ELSEWHERE = (
         re.compile(r"torch\.(get|set)_autocast_gpu_dtype|torch\._C\._\w+autocast_gpu"),
         "cuda-autocast",
     ),
+    (re.compile(r"torch\.nn\.parallel\.(scatter_gather|replicate\.|_functions)"), "data-parallel"),
 )
 TESTS = re.compile(r"(skip\w*|bool|assert\w*)$", re.I)
 COMMAND = re.compile(
@@ -89,7 +90,7 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
     if name == "torch.version.cuda" or name.endswith("cpp_extension.CUDA_HOME"):
         at.report("cuda-query", node, "None here", "note")
         return True
-    for pattern, rule in ELSEWHERE:
+    for pattern, rule in OTHERS:
         if pattern.match(name):
             at.report(rule, node)
             return True
@@ -145,6 +146,8 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
             at.reported.add(where)
         elif where is not None and is_xla(where):
             legacy.report(at, "xla-device", where, "autocast")
+        elif isinstance(where, ast.Name) and _may_be_cuda(at, where):
+            at.report("cuda-autocast", node.func, f"{where.id} may be CUDA here")
         return True
     if name in NAMES["scalers"] or name == "torch.cuda.amp.GradScaler":
         off = _argument(node, -1, "enabled")
@@ -152,8 +155,10 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
         if (off is None or not is_none(off)) and (where is None or is_cuda(where)):
             at.report("grad-scaler", node.func)
             at.reported.add(where)
+        else:
+            at.scales = False
         return True
-    if not TESTS.search(name):
+    if not TESTS.search(name) and name not in NAMES["text_functions"]:
         for one in [
             *node.args,
             *(item.value for item in node.keywords if item.arg != "pin_memory"),
@@ -174,12 +179,29 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
     return False
 
 
+def _may_be_cuda(at: "State", name: ast.Name) -> bool:
+    """The name is a parameter with "cuda" as its default, or is given "cuda" or a choice of it."""
+    home = at.scope.find(name.id)
+    values = [item.node for item in at.scope.bindings(name.id) if item.kind == "value"]
+    args = getattr(home.node, "args", None) if home else None
+    if isinstance(args, ast.arguments):
+        plain = [*args.posonlyargs, *args.args]
+        pairs = [*zip(plain[::-1], args.defaults[::-1], strict=False)]
+        pairs += zip(args.kwonlyargs, args.kw_defaults, strict=True)
+        values += [value for arg, value in pairs if arg.arg == name.id and value is not None]
+    ways = [way for one in values if isinstance(one, ast.IfExp) for way in (one.body, one.orelse)]
+    return any(is_cuda(one) for one in [*values, *ways] if one is not None)
+
+
 def answer(at: "State", node: ast.AST | None) -> None:
     """What `torch.cuda.is_available()` says is passed on: it is False, whoever decides by it."""
     while isinstance(node, ast.UnaryOp):
         node = node.operand
     if isinstance(node, ast.Call) and at.dotted(node.func) in NAMES["asks_for_cuda"]:
         at.report("cuda-query", node, "False here")
+    elif isinstance(node, ast.Call | ast.Compare) and at.torch and at.guard is None:
+        if at.guards.implied(node, True, at.scope) is ELSEWHERE:
+            at.report("cuda-fallback", node, "any other accelerator is treated as the CPU")
 
 
 def text(at: "State", node: ast.Constant) -> None:
@@ -189,11 +211,11 @@ def text(at: "State", node: ast.Constant) -> None:
     value = node.value
     if not isinstance(value, str) or len(value) > LONGEST or node in at.reported:
         return
-    if VARIABLE.match(value):
+    if VARIABLE.match(value) or value in NAMES["cuda_variables"]:
         rule = "cuda-env" if value in NAMES["cuda_variables"] else variable_rule(value)
         if rule and not NO_VARIABLES.match(value):
             at.report(rule, node)
-    elif COMMAND.search(value):
+    elif COMMAND.search(value) and not (value == "nvcc" and libraries.builds(at)):
         at.report("gpu-image", node)
     elif PROVIDER.match(value):
         at.report("cuda-device", node, "a provider of ONNX Runtime")
@@ -201,6 +223,8 @@ def text(at: "State", node: ast.Constant) -> None:
         at.report("cuda-tensor-type", node, "compared with, it is never equal")
     elif at.torch and COLUMN.match(value):
         at.report("cuda-profiler", node)
+    else:
+        libraries.sources(at, node)
 
 
 def _argument(node: ast.Call, place: int, keyword: str) -> ast.expr | None:

@@ -3,6 +3,7 @@ it, and each launch of a Triton kernel has to be changed as well as the import.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,9 @@ METHODS = {
     "neuron-trace": {"save"},
 }
 BY_IMPORT = {"nki-old-import"}  # what is used keeps its name
+BUILT = re.compile(r"torch\.utils\.cpp_extension\.(load|load_inline)$")
+SCALER = re.compile(r"(^|[._])(grad_?|amp_?|loss_?)?scaler$", re.I)
+SCALES = {"scale", "unscale_", "step", "update"}  # methods of a gradient scaler
 
 
 def imported(at: "State", node: ast.Import | ast.ImportFrom) -> None:
@@ -34,7 +38,7 @@ def imported(at: "State", node: ast.Import | ast.ImportFrom) -> None:
         name = start + alias.name
         root = name.split(".")[0]
         rule = libraries.rule_of(at, name) or legacy.once(at, name)
-        if rule in BY_IMPORT:
+        if rule in BY_IMPORT and "kernels" not in name:
             continue
         if rule and alias.name not in ("*", *CALLED) and root not in NAMES["not_followed"]:
             bound = alias.asname or (alias.name if start else alias.name.split(".")[0])
@@ -43,7 +47,15 @@ def imported(at: "State", node: ast.Import | ast.ImportFrom) -> None:
 
 def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     """model = LlamaForSampling.from_pretrained("m"): its methods are the package's."""
+    if isinstance(target, ast.Name) and isinstance(value, ast.Name):
+        if value.id in at.flagged and _is_imported(at, value.id):  # attention = flash_attn_func
+            at.flagged[target.id] = at.flagged[value.id]
+            at.wrappers.add(target.id)
     if not isinstance(value, ast.Call):
+        return
+    if BUILT.match(at.dotted(value.func)):  # ops = load("ops", ["ops.cu"])
+        at.flagged[written(target)] = libraries.built(value)
+        at.made[written(target)] = at.scope.find(written(target))
         return
     root = written(value.func).split(".")[0]
     traces = at.dotted(value.func) == "torch_neuronx.trace"
@@ -81,6 +93,24 @@ def used(at: "State", node: ast.Name | ast.Attribute) -> bool:
     if not within and last not in NAMES["passed_over"]:
         at.report(rule, node, "a use of what is imported", "note")
     return True
+
+
+def only_cpu(at: "State", node: ast.If) -> None:
+    """`if x.device.type == "cpu": ... else: kernel(x)`: every other device gets the kernel."""
+    match node.test:
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value="cpu")]) if (
+            written(left).endswith(("device", "device.type"))
+        ):
+            if node.orelse and libraries.COMPILES & set(at.flagged.values()):
+                at.report(
+                    "cuda-device", left, "any device but the CPU takes the way of CUDA", "note"
+                )
+
+
+def scaled(at: "State", node: ast.Attribute) -> None:
+    """scaler.scale(loss), scaler.step(optimizer), also where the scaler was passed on."""
+    if node.attr in SCALES and at.torch and at.scales and SCALER.search(written(node.value)):
+        at.report("grad-scaler", node, "a use of the scaler", "note")
 
 
 def launched(at: "State", node: ast.Call) -> None:

@@ -3,18 +3,26 @@ names; and for what JAX on Neuron lacks.
 """
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import LEGACY_CALLS, LEGACY_ROOTS, ONCE, OTHERS, TEXTS, legacy_rule
-from utils.audit.scopes import walk
+from utils.audit.scopes import walk, written
 
 if TYPE_CHECKING:
     from utils.audit.state import State
 
 CHOSEN = ("xla", "tpu", "neuron")
 CAN_DO_WITHOUT = "the code can do without it, or chooses it"
+OF_TORCH = ("torch.ops.neuron.", "torch.classes.neuron.", "torch.neuron.")
 LOADS = {"torch.jit.load", "torch.jit.save"}
-SPEAKS = ("neuron", "inf1", "large", "local_gpu")  # of older software, or of machines
+# Calls that make or run TorchScript; decorated functions are compiled as if they were plain.
+SCRIPTS = {
+    f"torch.jit.{name}"
+    for name in ("freeze", "load", "optimize_for_inference", "optimized_execution", "script")
+} | {"torch.jit.trace", "torch.jit.trace_module"}
+ASKS = re.compile(r"(^|[._])(find_spec|(check|has|is)_(module|package)(_available)?)$")
+SPEAKS = ("neuron", "jetstream", "inf1", "large", "local_gpu")  # of older software, or of machines
 LONGEST = 400
 """Characters of a text that may be an address; longer ones are prose."""
 
@@ -29,7 +37,7 @@ def report(at: "State", rule: str, node: ast.AST, note: str = "") -> None:
 
 def imported(at: "State", node: ast.AST, names: list[str]) -> None:
     """An import: one finding for each rule. `names` are full names."""
-    rules = [legacy_rule(name) for name in names if name.split(".")[0] not in at.local]
+    rules = [legacy_rule(name) for name in names if not is_own(at, name)]
     for rule in dict.fromkeys(filter(None, rules)):
         if rule != "jax-gap":
             report(at, rule, node)
@@ -41,13 +49,21 @@ def once(at: "State", name: str) -> str:
     """The rule about a full name whose uses no rule of their own is about; "" for none."""
     root = name.split(".")[0]
     known = root in ONCE or root in OTHERS
-    return legacy_rule(name) if known and root not in at.local else ""
+    return legacy_rule(name) if known and not is_own(at, name) else ""
+
+
+def is_own(at: "State", name: str) -> bool:
+    """A module of the project that only has the name of a package; optimum has parts of its own
+    in several repositories.
+    """
+    root = name.split(".")[0]
+    return root in at.local and root != "optimum"
 
 
 def used(at: "State", node: ast.AST, name: str) -> bool:
     """A full name is read; True if a rule is about it."""
     root, last = name.split(".")[0], name.split(".")[-1]
-    own = name.startswith(("torch.ops.neuron.", "torch.neuron."))
+    own = name.startswith(OF_TORCH)
     if root in at.local or not (root in LEGACY_ROOTS or own):
         return False
     rule = legacy_rule(name)
@@ -67,6 +83,19 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     """torch.jit.load in a file about Neuron: the program was traced for it."""
     if name in LOADS and at.names.imports & {"torch_neuronx", "torch_neuron", "torch.neuron"}:
         report(at, "neuron-trace", node.func, "a saved TorchScript program")
+    elif name in SCRIPTS and not at.names.imports & {"torch_neuron", "torch.neuron"}:
+        at.report("torchscript", node.func)
+    elif ASKS.search(name or written(node.func)):
+        for asked in node.args[:1]:
+            rule = legacy_rule(str(getattr(asked, "value", "")))
+            if rule:
+                at.report(rule, asked, "asks whether it is there", "note")
+
+
+def scripted(at: "State", base: ast.expr) -> None:
+    """class Net(torch.jit.ScriptModule)"""
+    if at.dotted(base) == "torch.jit.ScriptModule":
+        at.report("torchscript", base)
 
 
 def settle(at: "State") -> None:

@@ -3,17 +3,31 @@
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from utils.audit import legacy, requirements
+from utils.audit import flagged, legacy, requirements
 from utils.audit.cuda_devices import backend
 from utils.audit.rules import IMPORTS, NAMES
-from utils.audit.scopes import walk
+from utils.audit.scopes import Names, walk, written
 
 if TYPE_CHECKING:
     from utils.audit.state import State
+    from utils.audit.tensor_kinds import Tensors
 
 EXTENSION = "torch.utils.cpp_extension."
+KERNELS = (".cu", ".cuh")
+COMPILES = {"cuda-extension", "cpp-extension", "cuda-package"}
+# What DataParallel is made of, and how extensions were built before PyTorch 1.0.
+OF_TORCH = (
+    (re.compile(r"torch\.utils\.ffi\b"), "cuda-extension"),
+    (
+        re.compile(
+            r"torch\.nn\.parallel\.((scatter_gather|replicate|parallel_apply|_functions)\.)?"
+            r"([sS]catter|scatter_kwargs|[gG]ather|replicate|parallel_apply|Broadcast)$"
+        ),
+        "data-parallel",
+    ),
+)
 DDP = "DistributedDataParallel"
 SHORT = 4  # letters of a package's name that may be a class of a project as well
 # A compiled module that says CUDA in its name: alt_cuda_corr, _ext_cuda; a class of a project that
@@ -38,6 +52,22 @@ KERNEL = re.compile(
 )
 RUNTIME = re.compile(r"^cuda[A-Z][A-Za-z]{3,}$")
 GRAPHS = re.compile(r"^((use|enable|with)_)?cuda_?graphs?$|^cg$")
+# Names of what a model is loaded from, and messages of programs that need CUDA.
+WEIGHTS = re.compile(
+    r"ck(e)?pt|checkpoint|weight|state_?dict|model|pretrain|resume|\.(bin|pth)$", re.I
+)
+STOPS = re.compile(
+    r"\b(CUDA|nvcc|GPUs?)\b.*\b(not (be )?(found|located?|available|detected|installed)"
+    r"|(is|are) (required|needed|missing)|unavailable)\b"
+    r"|\b(no|needs?|requires?|only|without|missing) (a |an |any )?(NVIDIA )?(CUDA|GPUs?)\b"
+    r"|not (compiled|built) with (GPU|CUDA)",
+    re.S,
+)
+# Functions that run a command; commands that install; extensions that torch does not build.
+RUNS = re.compile(r"(^|_)(run|system|call|check_call|check_output|popen|getoutput|execute)$", re.I)
+INSTALLS = re.compile(r"\b(pip[\d.]*|conda|mamba)\s+install\b|^install$")
+BUILDS = {"setuptools", "distutils"}
+SOURCE = re.compile(r"\w\.cuh?(\.o)?$|^(cudart|cublas|cudnn|nvcc)$|\w_cuda\w*\.c(c|pp)?$")
 GPUS = {
     "num_gpus",
     "gpus_per_node",
@@ -46,6 +76,15 @@ GPUS = {
     "slurm_gres",
     "use_gpu",
     "gpu",
+}
+# Functions that choose between CUDA and the CPU, and where they take a device.
+CHOOSES = {
+    "whisper.load_model": 1,
+    "whisperx.load_model": 1,
+    "clip.load": 1,
+    "easyocr.Reader": 1,
+    "sentence_transformers.SentenceTransformer": 2,
+    "transformers.pipeline": 9,
 }
 TRAINERS = ("lightning", "pytorch_lightning")
 
@@ -59,7 +98,7 @@ def imported(at: "State", node: ast.AST, modules: list[str]) -> None:
         _report(at, rule, node)
 
 
-def rule_of(at: "State", module: str) -> str:
+def rule_of(at: "State | _Other", module: str) -> str:
     """The rule about a module, or about a name in one, by its full name; "" for none."""
     root, last = module.split(".")[0], module.rpartition(".")[2]
     if module.startswith(EXTENSION):
@@ -71,16 +110,55 @@ def rule_of(at: "State", module: str) -> str:
     if last == "BitsAndBytesConfig":
         return "bitsandbytes"
     if root in KNOWN:
-        return ""
+        return next((rule for pattern, rule in OF_TORCH if pattern.match(module)), "")
     # Of a project for CUDA its name says so, in the files beside its package as well.
     own = root in at.local and ("_" not in root or root in (at.tensors.folder or "").split("/"))
     rule = "" if own else IMPORTS.get(root, "")
     if not rule and last != root and last.islower() and len(last) > SHORT:
         rule = IMPORTS.get(last, "")  # passed on by a module: from .compat import spconv
-    return rule or ("" if at.foreign else _by_name(at, module))
+    return rule or ("" if at.foreign else _by_name(at, module) or _through(at, module))
 
 
-def _by_name(at: "State", module: str) -> str:
+class _Other(NamedTuple):
+    """What is asked of another file of the tree; as of a State."""
+
+    names: Names
+    tensors: "Tensors"
+    local: frozenset[str]
+    torch: bool = True
+    foreign: bool = True  # go no further
+
+
+def _through(at: "State", module: str) -> str:
+    """The rule about a compiled module of the project, on which a function, class or module of
+    another file stands: it is imported there whatever happens.
+    """
+    tree, folder = at.tensors.modules, at.tensors.folder
+    if tree is None or folder is None or not at.torch:
+        return ""
+    known, uses = tree.look(module, folder), None
+    if known is not None:
+        uses = {one.id for one in walk(known[1]) if isinstance(one, ast.Name)}
+    other = known[0] if known is not None else tree.module(module, folder)
+    if other is None or other is at.tensors:
+        return ""
+    there = _Other(other.names, other, at.local)
+    for one in other.names.tree.body:
+        start = _start(one) if isinstance(one, ast.ImportFrom) else ""
+        for alias in one.names if isinstance(one, ast.Import | ast.ImportFrom) else ():
+            name = start + alias.name
+            if uses is None or (alias.asname or alias.name) in uses:
+                rule = rule_of(there, name) or _by_name(there, name)
+                if rule in COMPILES and (rule == "cuda-extension" or start.startswith(".")):
+                    return rule
+    return ""
+
+
+def _start(node: ast.ImportFrom) -> str:
+    return "." * node.level + (f"{node.module}." if node.module else "")
+
+
+def _by_name(at: "State | _Other", module: str) -> str:
     """The rule about a module of any project by its name; a source file of the tree is no compiled
     module, but one about Triton or CUDA.
     """
@@ -103,7 +181,7 @@ def _by_name(at: "State", module: str) -> str:
     return "cpp-extension"
 
 
-def _is_source(at: "State", module: str) -> bool:
+def _is_source(at: "State | _Other", module: str) -> bool:
     tree, folder = at.tensors.modules, at.tensors.folder or ""
     return tree is not None and any(
         tree.holds(one, folder) for one in (module, module.rpartition(".")[0]) if one.strip(".")
@@ -137,10 +215,12 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     """A call that compiles, builds an extension, or trains on many devices."""
     last = name.split(".")[-1]
     given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    if isinstance(node.func, ast.Attribute):
+        flagged.scaled(at, node.func)
     if name == "torch.compile":
         _compile(at, node, given)
     elif name.startswith(EXTENSION):
-        _extension(at, node, last, given)
+        _extension(at, node, last)
     elif name in NAMES["data_parallel"]:
         at.report("data-parallel", node.func)
     elif "DataParallel" in last and "device_ids" in given and not name.startswith("torch."):
@@ -174,10 +254,22 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         gpus = given.get("gpus")
         if gpus is not None and not (isinstance(gpus, ast.Constant) and gpus.value in (None, 0)):
             at.report("gpu-trainer", gpus)
-    elif name.startswith("torch.optim.") and _is(given.get("fused"), True):
-        at.report("fused-optimizer", given["fused"])
+        if "distributed_backend" in given:  # what strategy was called, for GPUs and TPUs only
+            at.report("gpu-trainer", given["distributed_backend"], "named strategy since")
+        if _is(given.get("benchmark"), True):
+            at.report("backend-flags", given["benchmark"], "it sets cudnn.benchmark")
+    elif name.startswith("torch.optim.") and "fused" in given:
+        if _is(given["fused"], True):
+            at.report("fused-optimizer", given["fused"])
+        elif isinstance(given["fused"], ast.Compare | ast.BoolOp | ast.Call):
+            at.report("fused-optimizer", given["fused"], "where this is true")
     elif name in ("setuptools.setup", "distutils.core.setup", "setup"):
         _setup(at, given)
+    elif name in CHOOSES and not _places(node, CHOOSES[name]):
+        at.report("cuda-fallback", node.func, "without a device it takes CUDA or the CPU")
+    elif name in ("accelerate.dispatch_model", "accelerate.load_checkpoint_and_dispatch"):
+        note = "it places parts of the model by the numbers of GPUs"
+        at.report("cuda-device", node.func, note, "note")
     elif "override_neuron_config" in given:
         at.report("vllm-nxd", given["override_neuron_config"])
     elif (
@@ -191,6 +283,12 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     _by_names(at, node, name, last, given)
     if isinstance(node.func, ast.Attribute) and node.func.attr == "pin_memory" and not node.args:
         at.report("pin-memory", node.func)
+
+
+def _places(node: ast.Call, position: int) -> bool:
+    """The call says on which device, by a keyword or at this position."""
+    words = {item.arg for item in node.keywords}
+    return len(node.args) > position or bool(words & {"device", "device_map", "gpu", None})
 
 
 def _by_names(
@@ -211,21 +309,57 @@ def _by_names(
     if last.endswith("TrainingArguments") and not _is(given.get("deepspeed"), None):
         if "deepspeed" in given:
             at.report("deepspeed", given["deepspeed"])
-    for loaded in _loads(at, node) if last == "load_state_dict" else ():
-        note = "without map_location what was saved from CUDA does not load"
-        at.report("cuda-device", loaded.func, note, "note")
+    if last == "load_state_dict" and node.args:
+        for one in walk(node.args[0]):
+            kept = at.scope.names.get(one.id, ()) if isinstance(one, ast.Name) else ()
+            for call in [one, *(item.node for item in kept)]:
+                if isinstance(call, ast.Call) and at.dotted(call.func) == "torch.load":
+                    _located(at, call)
+    elif name == "torch.load" and node.args and any(map(WEIGHTS.search, _words(node.args[0]))):
+        _located(at, node)
+    if RUNS.search(last or written(node.func)):
+        texts = [one.value for one in walk(node) if _text(one) and isinstance(one.value, str)]
+        if any(map(INSTALLS.search, texts)):
+            for rule in requirements.in_command(" ".join(texts)):
+                at.report(rule, node, "an installation")
 
 
-def _loads(at: "State", node: ast.Call) -> Iterator[ast.Call]:
-    """torch.load(path) without map_location, in what load_state_dict is given."""
-    for one in walk(node.args[0]) if node.args else ():
-        kept = at.scope.names.get(one.id, ()) if isinstance(one, ast.Name) else ()
-        for call in [one, *(item.node for item in kept)]:
-            if isinstance(call, ast.Call) and at.dotted(call.func) == "torch.load":
-                if len(call.args) == 1 and "map_location" not in {
-                    item.arg for item in call.keywords
-                }:
-                    yield call
+def _located(at: "State", node: ast.Call) -> None:
+    """torch.load(path), and no place where the tensors go."""
+    if len(node.args) == 1 and not {"map_location", None} & {item.arg for item in node.keywords}:
+        at.report("load-location", node.func)
+
+
+def sources(at: "State", node: ast.Constant) -> None:
+    """Sources in CUDA and its runtime in a file that builds extensions by other means than those of
+    torch, which are found by their names.
+    """
+    if builds(at) and SOURCE.search(str(node.value)):
+        at.report("cuda-extension", node, "a source, the compiler or the runtime of CUDA")
+
+
+def builds(at: "State") -> bool:
+    """The file builds extensions, and not by CUDAExtension."""
+    if at.names.imported & {"CUDAExtension", "load", "load_inline"}:
+        return False
+    return bool(at.names.imports & BUILDS) or "create_extension" in at.names.imported
+
+
+def _words(node: ast.AST) -> Iterator[str]:
+    """The names and texts in an expression."""
+    for one in walk(node):
+        text = getattr(one, "id", None) or getattr(one, "attr", None) or _text(one)
+        if isinstance(text, str):
+            yield text
+
+
+def raised(at: "State", node: ast.Raise) -> None:
+    """raise RuntimeError("CUDA is required"): the program stops, whatever it asked before."""
+    made = node.exc.args[:1] if isinstance(node.exc, ast.Call) else []
+    texts = [_text(one) for part in made for one in walk(part)]
+    if STOPS.search(" ".join(texts)) and at.guard is None and not at.foreign:
+        at.report("cuda-required", node, "its message says so")
+        at.reported.update(one for part in made for one in walk(part))
 
 
 def _text(node: ast.AST | None) -> str:
@@ -252,7 +386,7 @@ def _compile(at: "State", node: ast.Call, given: dict[str, ast.expr]) -> None:
         at.report("compile-mode", given["dynamic"])
 
 
-def _extension(at: "State", node: ast.Call, last: str, given: dict[str, ast.expr]) -> None:
+def _extension(at: "State", node: ast.Call, last: str) -> None:
     if last == "CUDAExtension":
         at.report("cuda-extension", node.func)
         if at.functions:  # make_cuda_ext("ops", ["a.cu"])
@@ -261,13 +395,16 @@ def _extension(at: "State", node: ast.Call, last: str, given: dict[str, ast.expr
     elif last == "CppExtension":
         at.report("cpp-extension", node.func)
     elif last in ("load", "load_inline"):
-        strings = [item.value for item in walk(node) if isinstance(item, ast.Constant)]
-        cuda = any(
-            isinstance(string, str) and string.endswith((".cu", ".cuh")) for string in strings
-        )
-        sources = given.get("cuda_sources")
-        cuda = cuda or (sources is not None and not _is(sources, None))
-        at.report("cuda-extension" if cuda else "cpp-extension", node.func)
+        at.report(built(node), node.func)
+
+
+def built(node: ast.Call) -> str:
+    """The rule about torch.utils.cpp_extension.load(...), by its sources."""
+    strings = [item.value for item in walk(node) if isinstance(item, ast.Constant)]
+    cuda = any(isinstance(string, str) and string.endswith(KERNELS) for string in strings)
+    sources = [item.value for item in node.keywords if item.arg == "cuda_sources"]
+    cuda = cuda or any(not _is(source, None) for source in sources)
+    return "cuda-extension" if cuda else "cpp-extension"
 
 
 def _operator(at: "State", node: ast.Call, name: str) -> None:

@@ -74,6 +74,7 @@ class State:
         self.flagged: dict[str, str] = {}  # names from packages that are findings, by their rules
         self.made: dict[str, Scope | None] = {}  # of these, objects that it made, and where
         self.wrappers: set[str] = set()  # and functions of this file that build extensions
+        self.scales = True  # gradient scalers are for CUDA, as far as is known
         self.neuron: list[ast.AST] = []  # import torch_neuronx
         self.asked: list[ast.Call] = []  # torch.cuda.is_available(), wherever it stands
         self._idioms: set[ast.AST] = set()
@@ -92,6 +93,7 @@ class State:
         if self.guard is not None and rule not in NAMES["rules_about_values"]:
             if self.guard is ELSEWHERE and rule in PACKAGES:
                 self.hits.append(Hit(rule, node, "note", "only where the device is CUDA"))
+                return
             if rule in NAMES["rules_about_choices"]:
                 self.idiom(self.guard)
                 if self.alone and rule != "cuda-tensor-type":

@@ -72,6 +72,11 @@ class Modules:
                 return self.look(item.target, os.path.dirname(path), depth - 1)
         return None
 
+    def module(self, name: str, folder: str) -> Tensors | None:
+        """What is known of the file of a module; None where the tree has none."""
+        place = self._place(f"{name}.x", folder)
+        return self.read(place[0]) if place else None
+
     def holds(self, name: str, folder: str) -> bool:
         """The tree has a source file of a relative name such as `..ops.nms_cuda`."""
         return self._place(f"{name}.x", folder) is not None

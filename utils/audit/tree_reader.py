@@ -18,7 +18,7 @@ from utils.audit import (
     tensor_shapes,
     tensor_values,
 )
-from utils.audit.guards import ELSEWHERE, Origin, stops
+from utils.audit.guards import COUNT, ELSEWHERE, Origin, stops
 from utils.audit.rules import IMPORTS, LEGACY_ROOTS, NAMES
 from utils.audit.scopes import written
 from utils.audit.state import State
@@ -58,6 +58,7 @@ class Reader(State):
         self.reported.update(flagged.asked(node.test))
         self.visit(node.test)
         tensor_values.decision(self, node.test)
+        flagged.only_cpu(self, node)
         yes = self.guards.implied(node.test, True, self.scope)
         no = self.guards.implied(node.test, False, self.scope)
         if yes is not None and stops(node.orelse):
@@ -88,6 +89,8 @@ class Reader(State):
 
     def _require(self, node: ast.AST, origin: Origin) -> None:
         self.report("cuda-required", origin if isinstance(origin, ast.AST) else node)
+        for part in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            self.reported.update(part[-1:] if isinstance(part, list) else ())
 
     def _on_Assert(self, node: ast.Assert) -> None:
         origin = self.guards.implied(node.test, True, self.scope)
@@ -181,6 +184,8 @@ class Reader(State):
         self.all(node.decorator_list)
         self.all(node.bases)
         self.all(node.keywords)
+        for base in node.bases:
+            legacy.scripted(self, base)
         origin = self.guard or self._skip_origin(node.decorator_list)
         hosted = tensor_values.is_hosted(node) or tensor_values.serves_hosted(self, node)
         with self.having(scope=self.names.scopes[node], loops=0, guard=origin, hosted=hosted):
@@ -241,6 +246,8 @@ class Reader(State):
             cuda_devices.named(self, self.functions[-1] if self.functions else "", node.value)
 
     def _on_Raise(self, node: ast.Raise) -> None:
+        if node not in self.reported:
+            libraries.raised(self, node)
         with self.having(loops=0, epochs=False, once=True):
             self.children(node)
 
@@ -276,6 +283,8 @@ class Reader(State):
         asks = any(self.guards.implied(node, outcome, self.scope) for outcome in (True, False))
         if not asks:
             self.children(node)
+        elif isinstance(node.left, ast.Call) and self.dotted(node.left.func) == COUNT:
+            self.asked.append(node.left)
 
     def _on_Lambda(self, node: ast.Lambda) -> None:
         cuda_devices.defaults(self, node.args)
@@ -320,7 +329,8 @@ class Reader(State):
     def _on_Attribute(self, node: ast.Attribute) -> None:
         name = self.dotted(node)
         is_torch = name.startswith("torch.") and not name.startswith("torch.neuron.")
-        done = cuda_names.used if is_torch else legacy.used
+        older = name.startswith("torch.classes.neuron.")
+        done = cuda_names.used if is_torch and not older else legacy.used
         if not (name and done(self, node, name)) and not flagged.used(self, node):
             if node.attr == "_C" and name and not is_torch:
                 libraries.compiled(self, node)
