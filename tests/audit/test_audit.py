@@ -99,6 +99,42 @@ def test_a_training_script() -> None:
     assert sorted(findings(SCRIPT)) == sorted(expected(SCRIPT))
 
 
+def test_a_scaler_that_another_file_made() -> None:
+    source = """
+    import torch
+    def step(self, loss, optimizer, loss_scaler):
+        self.scaler.scale(loss).backward()  #! grad-scaler
+        loss_scaler.unscale_(optimizer)  #! grad-scaler
+        self.features.scale(loss)
+        self.scaler.transform(loss)
+    """
+    assert findings(source) == expected(source)
+
+
+CLASSES = """
+    import torch
+    from ._ext import nms as _backend
+    class Nms(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return _backend.run(x)
+    def plain(x):
+        return x
+"""
+
+
+def test_what_stands_on_a_compiled_module_of_the_tree(tmp_path: Path) -> None:
+    (tmp_path / "ops.py").write_text(dedent(CLASSES))
+    use = """
+    import torch
+    from .ops import Nms, plain
+    kept = Nms.apply(plain(x))
+    """
+    (tmp_path / "use.py").write_text(dedent(use))
+    result = [(one.line, one.rule) for one in audit(tmp_path).findings if one.path == "use.py"]
+    assert result == [(3, "cpp-extension"), (4, "cpp-extension")]
+
+
 def notebook(*sources: str) -> str:
     cells = [{"cell_type": "markdown", "source": "`x.cuda()` in prose"}]
     cells += [

@@ -155,8 +155,7 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
         if (off is None or not is_none(off)) and (where is None or is_cuda(where)):
             at.report("grad-scaler", node.func)
             at.reported.add(where)
-        else:
-            at.scales = False
+        at.scales = False
         return True
     if not TESTS.search(name) and name not in NAMES["text_functions"]:
         for one in [

@@ -108,7 +108,7 @@ def only_cpu(at: "State", node: ast.If) -> None:
 
 
 def scaled(at: "State", node: ast.Attribute) -> None:
-    """scaler.scale(loss), scaler.step(optimizer), also where the scaler was passed on."""
+    """scaler.scale(loss), scaler.step(optimizer) of a scaler that another file made."""
     if node.attr in SCALES and at.torch and at.scales and SCALER.search(written(node.value)):
         at.report("grad-scaler", node, "a use of the scaler", "note")
 

@@ -74,7 +74,7 @@ class State:
         self.flagged: dict[str, str] = {}  # names from packages that are findings, by their rules
         self.made: dict[str, Scope | None] = {}  # of these, objects that it made, and where
         self.wrappers: set[str] = set()  # and functions of this file that build extensions
-        self.scales = True  # gradient scalers are for CUDA, as far as is known
+        self.scales = True  # no gradient scaler is made here: one that is used was passed on
         self.neuron: list[ast.AST] = []  # import torch_neuronx
         self.asked: list[ast.Call] = []  # torch.cuda.is_available(), wherever it stands
         self._idioms: set[ast.AST] = set()

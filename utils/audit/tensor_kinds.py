@@ -73,6 +73,9 @@ class Modules(Protocol):
     def look(self, name: str, folder: str) -> Defined | None:
         """The function or class of a full name, seen from a folder."""
 
+    def module(self, name: str, folder: str) -> "Tensors | None":
+        """What is known of the file of a module."""
+
     def holds(self, name: str, folder: str) -> bool:
         """Whether a relative name is a source file of the tree."""
 
