@@ -185,9 +185,9 @@ def _may_be_cuda(at: "State", name: ast.Name) -> bool:
     args = getattr(home.node, "args", None) if home else None
     if isinstance(args, ast.arguments):
         plain = [*args.posonlyargs, *args.args]
-        pairs = [*zip(plain[::-1], args.defaults[::-1], strict=False)]
-        pairs += zip(args.kwonlyargs, args.kw_defaults, strict=True)
-        values += [value for arg, value in pairs if arg.arg == name.id and value is not None]
+        given = [None] * (len(plain) - len(args.defaults)) + args.defaults + args.kw_defaults
+        names = [arg.arg for arg in [*plain, *args.kwonlyargs]]
+        values += [one for arg, one in zip(names, given, strict=True) if arg == name.id]
     ways = [way for one in values if isinstance(one, ast.IfExp) for way in (one.body, one.orelse)]
     return any(is_cuda(one) for one in [*values, *ways] if one is not None)
 

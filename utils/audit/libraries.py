@@ -129,7 +129,7 @@ class _Other(NamedTuple):
     foreign: bool = True  # go no further
 
 
-def _through(at: "State", module: str) -> str:
+def _through(at: "State | _Other", module: str) -> str:
     """The rule about a compiled module of the project, on which a function, class or module of
     another file stands: it is imported there whatever happens.
     """
@@ -149,7 +149,8 @@ def _through(at: "State", module: str) -> str:
             name = start + alias.name
             if uses is None or (alias.asname or alias.name) in uses:
                 rule = rule_of(there, name) or _by_name(there, name)
-                if rule in COMPILES and (rule == "cuda-extension" or start.startswith(".")):
+                named = rule == "cuda-extension" or start.startswith(".")
+                if rule in COMPILES and named and not _is_source(there, name):
                     return rule
     return ""
 
@@ -318,7 +319,7 @@ def _by_names(
     elif name == "torch.load" and node.args and any(map(WEIGHTS.search, _words(node.args[0]))):
         _located(at, node)
     if RUNS.search(last or written(node.func)):
-        texts = [one.value for one in walk(node) if _text(one) and isinstance(one.value, str)]
+        texts = [_text(one) for one in walk(node)]
         if any(map(INSTALLS.search, texts)):
             for rule in requirements.in_command(" ".join(texts)):
                 at.report(rule, node, "an installation")
