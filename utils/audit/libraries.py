@@ -319,10 +319,9 @@ def _by_names(
     elif name == "torch.load" and node.args and any(map(WEIGHTS.search, _words(node.args[0]))):
         _located(at, node)
     if RUNS.search(last or written(node.func)):
-        texts = [_text(one) for one in walk(node)]
-        if any(map(INSTALLS.search, texts)):
-            for rule in requirements.in_command(" ".join(texts)):
-                at.report(rule, node, "an installation")
+        texts = [one for one in walk(node) if INSTALLS.search(_text(one))]
+        for rule in requirements.in_command(" ".join(map(_text, walk(node)))) if texts else ():
+            at.report(rule, texts[0], "an installation")
 
 
 def _located(at: "State", node: ast.Call) -> None:
