@@ -136,9 +136,7 @@ def _through(at: "State | _Other", module: str) -> str:
     tree, folder = at.tensors.modules, at.tensors.folder
     if tree is None or folder is None or not at.torch:
         return ""
-    known, uses = tree.look(module, folder), None
-    if known is not None:
-        uses = {one.id for one in walk(known[1]) if isinstance(one, ast.Name)}
+    known = tree.look(module, folder)
     other = known[0] if known is not None else tree.module(module, folder)
     if other is None or other is at.tensors:
         return ""
@@ -147,11 +145,13 @@ def _through(at: "State | _Other", module: str) -> str:
         start = _start(one) if isinstance(one, ast.ImportFrom) else ""
         for alias in one.names if isinstance(one, ast.Import | ast.ImportFrom) else ():
             name = start + alias.name
-            if uses is None or (alias.asname or alias.name) in uses:
-                rule = rule_of(there, name) or _by_name(there, name)
-                named = rule == "cuda-extension" or start.startswith(".")
-                if rule in COMPILES and named and not _is_source(there, name):
-                    return rule
+            rule = rule_of(there, name) or _by_name(there, name)
+            named = rule == "cuda-extension" or (rule in COMPILES and start.startswith("."))
+            if not named or _is_source(there, name):
+                continue
+            bound = alias.asname or alias.name
+            if known is None or any(getattr(part, "id", "") == bound for part in walk(known[1])):
+                return rule
     return ""
 
 
@@ -335,7 +335,8 @@ def sources(at: "State", node: ast.Constant) -> None:
     torch, which are found by their names.
     """
     if builds(at) and SOURCE.search(str(node.value)):
-        at.report("cuda-extension", node, "a source, the compiler or the runtime of CUDA")
+        with at.having(guard=None):  # what is asked here is where it is built
+            at.report("cuda-extension", node, "a source, the compiler or the runtime of CUDA")
 
 
 def builds(at: "State") -> bool:
