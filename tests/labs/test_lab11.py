@@ -218,7 +218,7 @@ def losses_of(case: dict, exercise: str) -> list[float]:
     model = tuned.draw(case["seed"])
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if exercise == "ex2":
-        steps = [[tuned.padded(rows, 20)] for rows in tuned.batches(case)]
+        steps = [[tuned.pad(rows, 20)] for rows in tuned.batches(case)]
         optimizer = torch.optim.AdamW(trainable, weight_decay=0.0)
         rates = case["rates"]
     else:
@@ -263,9 +263,9 @@ def test_wrong_losses_are_far_from_right_ones() -> None:
             for other in ([0.0] * len(rates), [0.0, *rates[:-1]], [rates[1]] * len(rates)):
                 assert distance(truth.tuning(case, other)[0], right) > 20 * loops.TOLERANCE
         for case in cases_of("lab11.ex5", seed):
-            right = truth.served(case)
-            others = truth.base_alone(case), truth.served(case, scaled=False)
-            left = truth.served(case, left_over=True)
+            right = truth.serve(case)
+            others = truth.base_alone(case), truth.serve(case, scaled=False)
+            left = truth.serve(case, left_over=True)
             assert all(distance(item, right) > 20 * swaps.TOLERANCE for item in (*others, left))
 
 
@@ -276,7 +276,7 @@ def test_rounding_decides_no_token() -> None:
     for seed in range(2):
         for case in cases_of("lab11.ex4", seed):
             for prompt in case["prompts"]:
-                text, ahead = truth.written(case["seed"], tuple(prompt), case["count"])
+                text, ahead = truth.write(case["seed"], tuple(prompt), case["count"])
                 assert ahead >= texts.LEAST_AHEAD and len(text) == case["count"]
                 ids = torch.tensor([prompt + text])
                 short, long = decoder.draw(case["seed"]), decoder.draw(case["seed"]).double()

@@ -97,7 +97,7 @@ def test_plans_have_two_mistakes_each_twice_in_both_ways(seed: int) -> None:
 
 def test_a_plan_of_the_launcher_has_no_mistake_and_its_review_sees_those_planted() -> None:
     for instance in reading.vcpus():
-        assert launches.mistakes(reading.planned(instance, 2.0), reading.vcpus()) == set()
+        assert launches.mistakes(reading.make_plan(instance, 2.0), reading.vcpus()) == set()
         assert launch.review(launch.plan("ec2", instance, hours=2.0).as_dict()) == ()
     for name in reading.MISTAKES:
         for other in (False, True):
@@ -131,7 +131,7 @@ def test_sentences_are_those_that_lab_04_promises(seed: int) -> None:
 LABS = ("lab04", "lab06", "lab08", "lab11")
 
 
-def solved(lab: str) -> dict:
+def solution_of(lab: str) -> dict:
     (path,) = lab_notebooks(ROOT, lab)
     made = json.loads(path.read_text(encoding="utf-8"))
     for cell in made["cells"]:
@@ -174,16 +174,16 @@ def test_lab_15_is_graded_with_and_without_earlier_notebooks(
         ),
     )
     inbox = tmp_path / "inbox"
-    lab15, earlier_ones = solved("lab15"), [(lab, solved(lab)) for lab in LABS]
+    lab15, earlier_ones = solution_of("lab15"), [(lab, solution_of(lab)) for lab in LABS]
     hand_in(inbox / "alone", ("lab15", lab15))
-    wrong = solved("lab08")
+    wrong = solution_of("lab08")
     hostile.cell(wrong, "ex1-code")["source"] = changed(
         hostile.cell(wrong, "ex1-code")["source"],
         ('    run.optimizer.load_state_dict(state["optimizer"])\n', ""),
     )
     hand_in(inbox / "forgets", ("lab15", lab15), *earlier_ones[:2], ("lab08", wrong),
             earlier_ones[3])  # fmt: skip
-    evil = solved("lab06")
+    evil = solution_of("lab06")
     hostile.cell(evil, "ex3-code")["source"] += HOSTILE
     hand_in(inbox / "hostile", ("lab15", lab15), earlier_ones[0], ("lab06", evil),
             *earlier_ones[2:])  # fmt: skip

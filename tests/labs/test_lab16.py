@@ -40,7 +40,7 @@ def test_what_is_right_is_distributed_as_the_target(seed: int) -> None:
 @settings(max_examples=20, deadline=None)
 def test_the_metric_of_the_cause_is_the_first_that_changes(seed: int) -> None:
     for cause, name in incidents.METRIC.items():
-        made = incidents.made(random.Random(seed), cause, "requests_per_s")
+        made = incidents.make_incident(random.Random(seed), cause, "requests_per_s")
         first = {n: incidents.first_off(made["metrics"], n) for n in made["metrics"]}
         assert first[name] == made["start"]
         others = {*incidents.METRIC.values(), incidents.SYMPTOM} - {name}

@@ -62,7 +62,7 @@ def judge_blocks(case: Facts, facts: Facts) -> list[Criterion]:
     emax = math.floor(math.log2(largest))
     rule = SAYS["emax-one-too-large"].format(emax, largest)
 
-    def judged(name: str, own: np.ndarray, bad: np.ndarray, advice: str) -> Criterion:
+    def judge_part(name: str, own: np.ndarray, bad: np.ndarray, advice: str) -> Criterion:
         equal, total = int((own & ~bad).sum()), int(own.sum())
 
         def alike(known: Facts) -> int:
@@ -83,12 +83,12 @@ def judge_blocks(case: Facts, facts: Facts) -> list[Criterion]:
         "the exponent of a scale is floor(log2(largest magnitude of the block)) - emax, where"
         f" emax = {emax} is the exponent of the element's largest value"
     )
-    scales = judged("scales", plain, other_scale, text)
+    scales = judge_part("scales", plain, other_scale, text)
     text = (
         "an element is x over its block's scale, rounded to the nearest value of the format, ties"
         " to even, subnormal values included"
     )
-    elements = judged("elements", plain, other, text)
+    elements = judge_part("elements", plain, other, text)
     if not scales.passed:
         # Elements of another scale are others, and say nothing by themselves.
         elements = not_judged(elements)
@@ -96,9 +96,9 @@ def judge_blocks(case: Facts, facts: Facts) -> list[Criterion]:
         f"with the scale of the specification a block's largest values may lie beyond {largest:g}:"
         f" they become {largest:g}, others stay as they are"
     )
-    cut = judged("cut off", np.isin(kinds, ("cut off", "edge")), other | other_scale, text)
+    cut = judge_part("cut off", np.isin(kinds, ("cut off", "edge")), other | other_scale, text)
     small = np.isin(kinds, ("zeros", "tiny"))
-    tiny = judged("zeros and tiny", small, other | other_scale, SAYS["codes-that-wrap-around"])
+    tiny = judge_part("zeros and tiny", small, other | other_scale, SAYS["codes-that-wrap-around"])
     if not (scales.passed and elements.passed):
         cut, tiny = not_judged(cut), not_judged(tiny)
     return [scales, elements, cut, tiny]

@@ -11,7 +11,7 @@ from utils.labs.criteria import criterion
 from utils.labs.kernel_replay import Replay, generator, nothing, recognise, right_values
 from utils.labs.lab10 import timed
 from utils.labs.lab10.bounds import DEPTH, SIZE, attention_sizes, over_bound
-from utils.labs.lab10.timed import case_of, drawn, on_one_core, why
+from utils.labs.lab10.timed import case_of, draw, on_one_core, why
 
 SAYS = says("lab10")
 
@@ -46,7 +46,7 @@ def sizes(rng: random.Random) -> list[Facts]:
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
     """Values, large inputs, HBM traffic, and one criterion for each step towards the bound."""
     rng = generator(facts)
-    q, k, v = (drawn(rng, argument) for argument in case["arguments"])
+    q, k, v = (draw(rng, argument) for argument in case["arguments"])
     run = on_one_core(facts, (q, k, v), "attention")
     if run.fault:
         return nothing(WEIGHTS, run.fault, run.detail)

@@ -9,7 +9,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.kernel_replay import Replay, generator, nothing, recognise, right_values
 from utils.labs.lab10 import timed
-from utils.labs.lab10.timed import case_of, drawn, on_one_core, why
+from utils.labs.lab10.timed import case_of, draw, on_one_core, why
 
 SAYS = says("lab10")
 
@@ -48,12 +48,12 @@ def sizes(rng: random.Random) -> list[Facts]:
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: values, HBM traffic and time over the bound."""
     rng = generator(facts)
-    x, w, bias = (drawn(rng, argument) for argument in case["arguments"])
+    x, w, bias = (draw(rng, argument) for argument in case["arguments"])
     run = on_one_core(facts, (x, w, bias), "conv_pool")
     if run.fault:
         return nothing(WEIGHTS, run.fault, run.detail)
-    sums = convolved(x, w)
-    right = pooled(sums) + bias[:, None, None]
+    sums = convolve(x, w)
+    right = pool(sums) + bias[:, None, None]
     values = right_values(run, right, "bfloat16", TOLERANCE, 4, _advice(run, x, w, bias, sums))
     slower, reason = float("inf"), ""
     if case["timed"] and values.passed:
@@ -75,7 +75,7 @@ def bound(case: Facts) -> float:
     return flop / machine("trainium2", "core").rate("bf16")
 
 
-def convolved(x: np.ndarray, w: np.ndarray, flip: bool = False) -> np.ndarray:
+def convolve(x: np.ndarray, w: np.ndarray, flip: bool = False) -> np.ndarray:
     """The sum over channels and taps, (outputs, height - 2, width - 2). flip: taps reversed."""
     data, (inputs, high, wide) = x.astype(np.float32), x.shape
     weights = w.astype(np.float32)[::-1, ::-1] if flip else w.astype(np.float32)
@@ -87,7 +87,7 @@ def convolved(x: np.ndarray, w: np.ndarray, flip: bool = False) -> np.ndarray:
     return total.reshape(-1, high - 2, wide - 2)
 
 
-def pooled(sums: np.ndarray) -> np.ndarray:
+def pool(sums: np.ndarray) -> np.ndarray:
     """The largest of each square of 2 x 2."""
     outputs, high, wide = sums.shape
     return sums.reshape(outputs, high // 2, 2, wide // 2, 2).max(axis=(2, 4))
@@ -101,7 +101,7 @@ def _advice(run: Replay, x: np.ndarray, w: np.ndarray, bias: np.ndarray, sums: n
     result, column = run.outputs[0].astype(np.float64), bias[:, None, None]
     if result.shape == sums.shape:
         return "the result is not pooled: each square of 2 x 2 becomes its largest value"
-    if result.shape != pooled(sums).shape or not np.isfinite(result).all():
+    if result.shape != pool(sums).shape or not np.isfinite(result).all():
         return general
     return recognise(result, _ways(x, w, column, sums), 0.02, general)
 
@@ -111,7 +111,7 @@ def _ways(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """What is computed by mistake, with the words for it."""
     outputs, high, wide = sums.shape
-    best, squares = pooled(sums), sums.reshape(outputs, high // 2, 2, wide // 2, 2)
+    best, squares = pool(sums), sums.reshape(outputs, high // 2, 2, wide // 2, 2)
     yield SAYS["maxima-in-bf16"], best + column
     yield SAYS["no-bias"], best
     yield SAYS["the-mean"], squares.mean(axis=(2, 4)) + column
@@ -120,10 +120,10 @@ def _ways(
     yield SAYS["pooled-over-rows-only"], squares[:, :, :, :, 0].max(axis=2) + column
     columns = "only the columns of each square are compared: compare the rows too"
     yield columns, squares[:, :, 0].max(axis=3) + column
-    yield SAYS["the-courses-own-kernel"], pooled(convolved(x, w, flip=True)) + column
-    turned = pooled(convolved(x, w.transpose(1, 0, 2, 3)))
+    yield SAYS["the-courses-own-kernel"], pool(convolve(x, w, flip=True)) + column
+    turned = pool(convolve(x, w.transpose(1, 0, 2, 3)))
     yield SAYS["rows-and-columns-of-the-taps-exchanged"], turned + column
-    yield SAYS["the-smallest"], -pooled(-sums) + column
+    yield SAYS["the-smallest"], -pool(-sums) + column
     yield SAYS["a-relu-that-nobody-asked-for"], np.maximum(best + column, 0)
     last = w[2, 2].astype(np.float32).T @ x[:, 2:, 2:].astype(np.float32).reshape(len(x), -1)
-    yield SAYS["a-new-psum-tile-for-each-tap"], pooled(last.reshape(sums.shape)) + column
+    yield SAYS["a-new-psum-tile-for-each-tap"], pool(last.reshape(sums.shape)) + column

@@ -11,7 +11,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.kernel_replay import Replay, generator, nothing, recognise, right_values
 from utils.labs.lab10 import timed
-from utils.labs.lab10.timed import case_of, drawn, on_one_core, why
+from utils.labs.lab10.timed import case_of, draw, on_one_core, why
 
 SAYS = says("lab10")
 
@@ -48,7 +48,7 @@ def sizes(rng: random.Random) -> list[Facts]:
 def judge(case: Facts, facts: Facts) -> list[Criterion]:
     """Four criteria: values, HBM traffic, and two speeds relative to the given kernel."""
     rng, arguments = generator(facts), case["arguments"]
-    x, gate = drawn(rng, arguments[0]), drawn(rng, arguments[1], 2.0)
+    x, gate = draw(rng, arguments[0]), draw(rng, arguments[1], 2.0)
     weight = rng.uniform(0.5, 1.5, arguments[2][0]).astype(np.float32)
     epsilon = arguments[3]
     run = on_one_core(facts, (x, gate, weight), "fused_norm")

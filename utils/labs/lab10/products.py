@@ -9,7 +9,7 @@ from utils.labs import Criterion, Facts
 from utils.labs.kernel_replay import Replay, generator, nothing, recognise, right_values
 from utils.labs.lab10 import timed
 from utils.labs.lab10.reading import over_least
-from utils.labs.lab10.timed import case_of, drawn, on_one_core, why
+from utils.labs.lab10.timed import case_of, draw, on_one_core, why
 
 SAYS = says("lab10")
 
@@ -91,7 +91,7 @@ def mfu(case: Facts, run: Replay) -> float:
 
 def _run(case: Facts, facts: Facts, answer: str) -> tuple[Replay, Criterion | None]:
     rng = generator(facts)
-    a, b = (drawn(rng, argument) for argument in case["arguments"])
+    a, b = (draw(rng, argument) for argument in case["arguments"])
     run = on_one_core(facts, (a, b), answer)
     if run.fault:
         return run, None

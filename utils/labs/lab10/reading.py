@@ -18,7 +18,7 @@ WAITS = {"place": "in use by", "result": "result of", "turn": "its turn"}
 """What a step of the critical path waited for, and how the profile says it."""
 
 
-def moved(program: "Program") -> dict[str, int]:
+def bytes_moved(program: "Program") -> dict[str, int]:
     """Bytes that transfers read of arguments, wrote to results, and moved of anything else in HBM,
     which is between two parts of the kernel: "arguments", "results", "between".
     """
@@ -58,10 +58,10 @@ def over_least(program: "Program") -> float:
         returned_tensor.size * returned_tensor.itemsize
         for returned_tensor in returned_tensors(program)
     )
-    return sum(moved(program).values()) / least
+    return sum(bytes_moved(program).values()) / least
 
 
-def waited(profile: "Profile") -> dict[str, float]:
+def wait_shares(profile: "Profile") -> dict[str, float]:
     """Shares of the time by what the critical path waited for: see `WAITS`."""
     spent = dict.fromkeys(WAITS, 0.0)
     for step in profile.critical_path:
@@ -81,7 +81,7 @@ def summary(profile: "Profile") -> dict[str, float]:
     the time for which the critical path waits for a place in use, for the result of another
     instruction, for its turn on the engine.
     """
-    program, result = profile.program, moved(profile.program)
+    program, result = profile.program, bytes_moved(profile.program)
     transfers = sum(count for (_, name), count in profile.counts.items() if name.startswith("dma_"))
     total = sum(result.values())
     numbers = dict(profile.utilisation) | {
@@ -90,6 +90,6 @@ def summary(profile: "Profile") -> dict[str, float]:
         "argument_loads": result["arguments"] / sum(input_.size_bytes for input_ in program.inputs),
         "between": result["between"] / total,
         "bytes_per_transfer": total / transfers,
-        **waited(profile),
+        **wait_shares(profile),
     }
     return {name: round(float(number), 3) for name, number in numbers.items()}

@@ -10,7 +10,7 @@ from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_judged
 from utils.labs.kernel_replay import Replay, replay
-from utils.labs.lab10.reading import moved, over_least, waited
+from utils.labs.lab10.reading import bytes_moved, over_least, wait_shares
 
 SAYS = says("lab10")
 
@@ -25,7 +25,7 @@ FULL, MUCH = 0.8, 0.15
 def why(run: Replay) -> str:
     """What bounds the kernel and what to try, in the order in which a profile is read."""
     profile = run.profile
-    result, busy = moved(run.program), profile.utilisation
+    result, busy = bytes_moved(run.program), profile.utilisation
     total = sum(result.values())
     if result["between"] > total / 10:
         return (
@@ -62,7 +62,7 @@ def _waits(profile: Any, busy: dict[str, float], run: Replay) -> str:
     before = min(products, default=0.0) / profile.seconds
     if before > MUCH:
         return SAYS["all-of-the-left-matrix-before"].format(answer=text, before=before)
-    spent = waited(profile)
+    spent = wait_shares(profile)
     if spent["place"] > MUCH:
         return (
             f"{text}{spent['place']:.0%} of the critical path waits for a buffer in use: allocate "
@@ -156,7 +156,7 @@ def words(case: Facts) -> str:
     return f"arguments of {', '.join(text)}"
 
 
-def drawn(rng: np.random.Generator, argument: list, scale: float = 1.0) -> np.ndarray:
+def draw(rng: np.random.Generator, argument: list, scale: float = 1.0) -> np.ndarray:
     """Random numbers of the shape and type of an argument of a case."""
     shape, dtype = argument
     kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)

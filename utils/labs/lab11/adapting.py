@@ -9,7 +9,7 @@ from utils.labs.lab11.entered import SHUT
 from utils.labs.plain import describe, number
 
 
-def adapted(add_lora: Answer, merge: Answer, layer: Any, case: Facts) -> Facts:
+def adapt(add_lora: Answer, merge: Answer, layer: Any, case: Facts) -> Facts:
     """Runs in a process of its own."""
     import torch
     import torch_xla

@@ -66,7 +66,7 @@ class Entered:
             handle.remove()
 
 
-def measured(
+def measure(
     exercise_id: str, answer: Answer, model: Any, watched: Any, *inputs: Any, waits: bool = False
 ) -> tuple[Facts, Any, list[Any]]:
     """What happens while an answer works with a model and further inputs, what it returned, and

@@ -86,7 +86,7 @@ def judge_tuning(case: Facts, facts: Facts) -> list[Criterion]:
     message = SAYS["sentences-are-cut"] if places < targets else padded
     measured, passed = times(places, "token"), targets <= places <= most
     entered = criterion("tokens", 1, passed, measured, f"{targets} to {most}", message)
-    advice, asked = "End each step with torch_xla.sync()", {"steps": _asked(facts, steps)}
+    advice, asked = "End each step with torch_xla.sync()", {"steps": _steps_begun(facts, steps)}
     ran = executions("one execution a step", 1, asked, facts, steps + 2, advice)
     compiled = compiles_at_most(3, MOST_COMPILES_TUNING, facts, _tuning_advice(facts))
     rows = [losses, entered, ran, compiled]
@@ -165,7 +165,7 @@ def judge_accumulating(case: Facts, facts: Facts) -> list[Criterion]:
         "losses", 3, facts["returned"], right, known, advice, ("accumulate", "step"), TOLERANCE
     )
     advice = "End each micro-batch with torch_xla.sync(): what it holds is freed then"
-    asked = {"steps": _asked(facts, micros)}
+    asked = {"steps": _steps_begun(facts, micros)}
     ran = executions("one by one", 2, asked, facts, micros + 2 * steps + 1, advice)
     if not did_nothing(facts) and facts["steps"] != micros and not facts["returned"]["stopped"]:
         began = times(facts["steps"], "time")
@@ -181,7 +181,7 @@ def judge_accumulating(case: Facts, facts: Facts) -> list[Criterion]:
     return rows
 
 
-def _asked(facts: Facts, steps: int) -> int:
+def _steps_begun(facts: Facts, steps: int) -> int:
     """Of a stopped answer whose steps wait, those that began: that they wait is what to say."""
     return facts["steps"] if facts["returned"]["stopped"] and facts["waiting"] > 1 else steps
 

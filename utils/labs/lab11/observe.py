@@ -27,7 +27,7 @@ def observe_lora(add_lora: Answer, case: Facts) -> Facts:
     for name in ("LoRALinear", "merge"):
         if not callable(cell.get(name)):
             raise NameError(f"`{name}` is not defined: the cell has to define all three")
-    return _apart(adapting.adapted, add_lora, cell["merge"], cell["LoRALinear"], case)
+    return _apart(adapting.adapt, add_lora, cell["merge"], cell["LoRALinear"], case)
 
 
 def _alone(name: str, work: Callable[..., Any]) -> Observer:

@@ -57,12 +57,12 @@ def swap_words(case: Facts) -> str:
 
 def judge_swaps(case: Facts, facts: Facts) -> list[Criterion]:
     """Three criteria: losses, compiles, and whether the base stays as it is."""
-    right, asked = truth.served(case), len(case["requests"])
+    right, asked = truth.serve(case), len(case["requests"])
     shapes = len({tuple(request[1:]) for request in case["requests"]})
     known = {
         SAYS["never-loaded"]: (truth.base_alone(case)),
-        SAYS["no-factor"]: truth.served(case, scaled=False),
-        SAYS["what-is-left-over"]: truth.served(case, left_over=True),
+        SAYS["no-factor"]: truth.serve(case, scaled=False),
+        SAYS["what-is-left-over"]: truth.serve(case, left_over=True),
     }
     text, advice = facts["returned"], SAYS["another-loss"]
     of = ("serve", "request")

@@ -7,7 +7,7 @@ from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, did_nothing, not_judged, times
 from utils.labs.lab11.decoder import IDS
 from utils.labs.lab11.loops import compiles_at_most
-from utils.labs.lab11.truth import written
+from utils.labs.lab11.truth import write
 
 SAYS = says("lab11")
 
@@ -35,7 +35,7 @@ def _case(rng: random.Random, count: int, lengths: list[int]) -> Facts:
     while True:
         seed = rng.randrange(10**6)
         prompts = [[rng.randrange(IDS) for _ in range(n)] for n in lengths]
-        made = [written(seed, tuple(prompt), count) for prompt in prompts]
+        made = [write(seed, tuple(prompt), count) for prompt in prompts]
         varied = all(len(set(text)) >= min(5, count // 4 + 3) for text, _ in made)
         if varied and all(ahead >= LEAST_AHEAD for _, ahead in made):
             return {"prompts": prompts, "count": count, "seed": seed}
@@ -50,7 +50,7 @@ def text_words(case: Facts) -> str:
 def judge_texts(case: Facts, facts: Facts) -> list[Criterion]:
     """Four criteria: the ids, the tokens that enter, executions and compiles."""
     prompts, count = case["prompts"], case["count"]
-    right = [written(case["seed"], tuple(prompt), count)[0] for prompt in prompts]
+    right = [write(case["seed"], tuple(prompt), count)[0] for prompt in prompts]
     ids = [len(prompt) for prompt in prompts]
     stopped = facts["returned"]["stopped"]
     tokens = _tokens(case, facts, right)

@@ -5,7 +5,7 @@ from typing import Any
 
 from utils.labs import Answer, Facts
 from utils.labs.lab11 import decoder, tuned
-from utils.labs.lab11.entered import compile_the_rest, measured
+from utils.labs.lab11.entered import compile_the_rest, measure
 from utils.labs.plain import describe, number
 
 
@@ -20,7 +20,7 @@ def generating(generate: Answer, case: Facts) -> Facts:
     for place, layer in enumerate(model.layers):
         layer.qkv.register_forward_pre_hook(_counting(worked, place, layer.qkv))
     with torch.no_grad():
-        facts, response, tensors = measured(
+        facts, response, tensors = measure(
             "lab11.ex4", generate, model, model.tokens, prompts, case["count"]
         )
     nodes = facts["graph_nodes"]
@@ -61,8 +61,8 @@ def tuning(fine_tune: Answer, case: Facts) -> Facts:
     model, batches = tuned.draw(case["seed"]).to(device), tuned.batches(case)
     compile_the_rest(len(batches))
     inputs = [[list(ids) for ids in rows] for rows in batches], list(case["rates"])
-    facts, _, _ = measured("lab11.ex2", fine_tune, model, model, *inputs)
-    return {**facts, **_left(facts, model, case["seed"], 2, batches[0])}
+    facts, _, _ = measure("lab11.ex2", fine_tune, model, model, *inputs)
+    return {**facts, **_outcome(facts, model, case["seed"], 2, batches[0])}
 
 
 def accumulating(accumulate: Answer, case: Facts) -> Facts:
@@ -75,9 +75,9 @@ def accumulating(accumulate: Answer, case: Facts) -> Facts:
     optimizer = torch.optim.SGD(trainable, lr=case["lr"])
     compile_the_rest(len(steps))
     given = [[(x.clone(), y.clone()) for x, y in step] for step in steps]
-    facts, _, _ = measured("lab11.ex3", accumulate, model, model, optimizer, given)
+    facts, _, _ = measure("lab11.ex3", accumulate, model, model, optimizer, given)
     probe = tuned.sentences(case["seed"], [9, 5])
-    return {**facts, **_left(facts, model, case["seed"], 2, probe)}
+    return {**facts, **_outcome(facts, model, case["seed"], 2, probe)}
 
 
 def serving(serve: Answer, case: Facts) -> Facts:
@@ -88,7 +88,7 @@ def serving(serve: Answer, case: Facts) -> Facts:
     adapters, kept = _adapters(case), _adapters(case)
     held = dict(model.named_parameters())
     compile_the_rest(len(case["requests"]))
-    facts, _, tensors = measured(
+    facts, _, tensors = measure(
         "lab11.ex5", serve, model, model, adapters, tuned.requests(case), waits=True
     )
     same = all(
@@ -102,7 +102,7 @@ def serving(serve: Answer, case: Facts) -> Facts:
     entered = [tensor.tolist() for tensor in tensors if tensor.dim() == 2]
     return {
         **facts,
-        **_left(facts, model, case["seed"], case["slots"], asked[0]),
+        **_outcome(facts, model, case["seed"], case["slots"], asked[0]),
         "adapters_kept": same,
         "own": after.keys() == held.keys() and all(after[n] is held[n] for n in held),
         "answered": sum(_in_some(entered, rows) for rows in asked),
@@ -119,7 +119,7 @@ def _adapters(case: Facts) -> dict[str, Any]:
     return {name: tuned.adapter(*item) for name, item in case["adapters"].items()}
 
 
-def _left(facts: Facts, model: Any, seed: int, rank: int, rows: list[list[int]]) -> Facts:
+def _outcome(facts: Facts, model: Any, seed: int, rank: int, rows: list[list[int]]) -> Facts:
     """What the model is afterwards: how far its frozen weights have moved, and the mean loss of
     some sentences with its adapters. What a stopped answer left pending is not run.
     """
@@ -140,7 +140,7 @@ def _left(facts: Facts, model: Any, seed: int, rank: int, rows: list[list[int]])
     state = again.state_dict()
     moved = max((result[name] - state[name]).abs().max().item() for name in frozen)
     again.load_state_dict({name: result[name] for name in state})
-    inputs, targets = tuned.padded(rows, max(map(len, rows)) - 1)
+    inputs, targets = tuned.pad(rows, max(map(len, rows)) - 1)
     with torch.no_grad():
         logits = again(inputs).transpose(1, 2)
         loss = torch.nn.functional.cross_entropy(logits, targets)

@@ -24,7 +24,7 @@ def _alone(work: Callable[..., Any]) -> Callable[..., Any]:
     """In one thread: on a busy machine, many small products wait for others ten times as long."""
 
     @functools.wraps(work)
-    def done(*arguments: Any, **named: Any) -> Any:
+    def run(*arguments: Any, **named: Any) -> Any:
         before = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
@@ -32,11 +32,11 @@ def _alone(work: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             torch.set_num_threads(before)
 
-    return done
+    return run
 
 
 @_alone
-def trained(
+def train(
     seed: int, steps: Sequence[list[Weighted]], make: Optimizer, rates: Sequence[float], kept: float
 ) -> tuple[list[float], Any]:
     """The loss of every step, and the model after the last.
@@ -96,7 +96,7 @@ def real(targets: Any) -> int:
 
 def mean_loss(model: Any, rows: list[list[int]]) -> float:
     """The mean loss of all tokens of some sentences that a model is to predict."""
-    inputs, targets = tuned.padded(rows, max(map(len, rows)) - 1)
+    inputs, targets = tuned.pad(rows, max(map(len, rows)) - 1)
     with torch.no_grad():
         return float(_sum(model(inputs), targets)) / real(targets)
 
@@ -105,10 +105,10 @@ def tuning(case: Facts, rates: list[float] | None = None) -> tuple[list[float], 
     """Exercise 2, with the rates of the case or others."""
     steps = []
     for rows in tuned.batches(case):
-        inputs, targets = tuned.padded(rows, max(map(len, rows)) - 1)
+        inputs, targets = tuned.pad(rows, max(map(len, rows)) - 1)
         steps.append([(inputs, targets, 1 / real(targets))])
     make = functools.partial(torch.optim.AdamW, weight_decay=0.0)
-    return trained(case["seed"], steps, make, rates or case["rates"], 0.0)
+    return train(case["seed"], steps, make, rates or case["rates"], 0.0)
 
 
 def accumulating(case: Facts, way: str = "tokens", kept: float = 0.0) -> tuple[list[float], Any]:
@@ -125,11 +125,11 @@ def accumulating(case: Facts, way: str = "tokens", kept: float = 0.0) -> tuple[l
         }[way]
         steps.append([(*item, factor) for item, factor in zip(step, factors, strict=True)])
     make = functools.partial(torch.optim.SGD, lr=case["lr"])
-    return trained(case["seed"], steps, make, [case["lr"]] * len(steps), kept)
+    return train(case["seed"], steps, make, [case["lr"]] * len(steps), kept)
 
 
 @_alone
-def served(case: Facts, scaled: bool = True, left_over: bool = False) -> list[float]:
+def serve(case: Facts, scaled: bool = True, left_over: bool = False) -> list[float]:
     """Exercise 5: the loss of each request; without alpha / rank; or with the rows of a slot that
     an adapter does not fill still those of the one before.
     """
@@ -162,7 +162,7 @@ def base_alone(case: Facts) -> list[float]:
 
 @functools.lru_cache(maxsize=64)
 @_alone
-def written(seed: int, prompt: tuple[int, ...], count: int) -> tuple[list[int], float]:
+def write(seed: int, prompt: tuple[int, ...], count: int) -> tuple[list[int], float]:
     """What the model of exercise 4 writes after a prompt, and by how much the least certain token
     was ahead of the next best.
     """

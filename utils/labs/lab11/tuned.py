@@ -85,11 +85,11 @@ def micro_batches(case: dict[str, Any]) -> list[list[tuple[Tensor, Tensor]]]:
         made.append([])
         for lengths in step:
             seed += 1
-            made[-1].append(padded(sentences(seed, lengths), case["longest"]))
+            made[-1].append(pad(sentences(seed, lengths), case["longest"]))
     return made
 
 
-def padded(rows: list[list[int]], length: int) -> tuple[Tensor, Tensor]:
+def pad(rows: list[list[int]], length: int) -> tuple[Tensor, Tensor]:
     """Inputs, filled up with 0, and targets, filled up with -100: int64 [rows, length] each."""
     with torch.device("cpu"):
         inputs = torch.zeros(len(rows), length, dtype=torch.int64)

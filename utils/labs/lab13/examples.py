@@ -1,6 +1,6 @@
 """Inputs as the exercises of lab 13 get them, to look at in the notebook. All of it is invented."""
 
-from utils.labs.lab13.models import credited
+from utils.labs.lab13.models import with_credits
 
 JOB = {
     "billion_tokens": 3.6, "servers": 4, "price_per_server_hour": 20.0,
@@ -40,7 +40,7 @@ RUN = {
     "hours_between_failures_per_server": 500.0, "price_per_server_hour": 10.0,
 }  # fmt: skip
 INTERVALS = [1.0, 4.0, 12.0]
-COST = credited
+COST = with_credits
 RANGES = {
     "hours": [60.0, 100.0, 140.0], "price": [18.0, 20.0, 20.0], "utilisation": [0.5, 0.5, 0.5],
     "storage": [200.0, 400.0, 1000.0], "credits": [1000.0, 3000.0, 8000.0],

@@ -63,7 +63,7 @@ def _suits(service: Facts, kind: str) -> bool:
     if kind == "none" or fastest(service) is None:
         return kind == "none" and fastest(service) is None
     needed = needs(service, fastest(service))
-    largest = needs(service, max(_kept(service), key=_batch))
+    largest = needs(service, max(_within_target(service), key=_batch))
     clear = 1.2 < needed < 80 and 0.02 < needed % 1 < 0.98
     if not clear or (kind == "falls" and math.ceil(largest) == math.ceil(needed)):
         return False
@@ -89,10 +89,10 @@ def needs(service: Facts, point: Facts | None) -> float:
 
 def fastest(service: Facts) -> Facts | None:
     """The measurement with the most throughput that keeps the target."""
-    return max(_kept(service), key=_throughput, default=None)
+    return max(_within_target(service), key=_throughput, default=None)
 
 
-def _kept(service: Facts) -> list[Facts]:
+def _within_target(service: Facts) -> list[Facts]:
     """The measurements that keep the target."""
     return [item for item in service["measured"] if item["latency_ms"] <= service["target_ms"]]
 

@@ -21,7 +21,7 @@ def saving(v: Values) -> float:
     return v["hours"] * v["price"] * (1 + saved + again)
 
 
-def credited(v: Values) -> float:
+def with_credits(v: Values) -> float:
     """A run whose bill is partly paid by credits, and people, whom no credit pays."""
     bill = v["hours"] * v["price"] / v["utilisation"] + v["storage"]
     return bill - min(v["credits"], bill) + v["operations"]
@@ -36,6 +36,6 @@ def service(v: Values) -> float:
 MODELS: Mapping[str, Callable[[Values], float]] = {
     "job": job,
     "saving": saving,
-    "credited": credited,
+    "credited": with_credits,
     "service": service,
 }

@@ -89,7 +89,7 @@ def _order(facts: Facts) -> list[int]:
     return [place for place, _ in facts["items"]]
 
 
-def moved(case: Facts, name: str, value: float) -> float:
+def cost_with(case: Facts, name: str, value: float) -> float:
     """The cost with one input at another value, all others at their best guess."""
     best = {item: middle for item, (_, middle, _) in case["ranges"].items()}
     return MODELS[case["model"]]({**best, name: value})
@@ -97,7 +97,7 @@ def moved(case: Facts, name: str, value: float) -> float:
 
 def swing(case: Facts, name: str) -> float:
     """How far the cost goes as one input moves through low, best and high."""
-    costs = [moved(case, name, value) for value in case["ranges"][name]]
+    costs = [cost_with(case, name, value) for value in case["ranges"][name]]
     return max(costs) - min(costs)
 
 

@@ -97,7 +97,7 @@ def _best(write: float, rate: float) -> float:
     return low / rate
 
 
-def simulated(case: Facts, every: float) -> tuple[float, float]:
+def simulate(case: Facts, every: float) -> tuple[float, float]:
     """The cost by playing failures at random: its mean, and the standard error of that."""
     run, generator = case["run"], np.random.default_rng([case["seed"], round(every * 1e6)])
     between = run["hours_between_failures_per_server"] / run["servers"]
@@ -145,7 +145,7 @@ def judge_saving(case: Facts, facts: Facts) -> list[Criterion]:
 
 def _judge_simulation(case: Facts, response: list[Number]) -> Criterion:
     """Whether the costs lie within the error of a simulation, which knows no formula."""
-    results = [simulated(case, interval) for interval in case["intervals"]]
+    results = [simulate(case, interval) for interval in case["intervals"]]
     target = f"within {ERRORS:g} standard errors"
     costs = [item for item in response if isinstance(item, int | float)]
     if len(costs) < len(response):

@@ -96,7 +96,7 @@ def audit_words(case: Facts) -> str:
     return f"{len(case['projects'])} projects, the first answers {response}"
 
 
-def counted(project: Facts, rules: tuple[str, ...]) -> int:
+def count_findings(project: Facts, rules: tuple[str, ...]) -> int:
     """How often an audit found the rules, notes left out."""
     findings = project["audit"]["findings"]
     return sum(e["count"] for e in findings if e["rule"] in rules and e["severity"] != "note")
@@ -105,7 +105,7 @@ def counted(project: Facts, rules: tuple[str, ...]) -> int:
 def audited_answers(project: Facts) -> dict[str, str]:
     """What the audit alone says."""
     limits = project["thresholds"]
-    own, packaged, dynamic = (counted(project, rules) for rules in (OWN, PACKAGED, DYNAMIC))
+    own, packaged, dynamic = (count_findings(project, rules) for rules in (OWN, PACKAGED, DYNAMIC))
     many = own >= limits["own_kernels"], dynamic >= limits["dynamic_findings"]
     return {
         "kernels": KERNELS[2 if many[0] else 1 if own or packaged else 0],

@@ -53,7 +53,7 @@ def case_words(case: Facts) -> str:
     return f"the {case['cases']} described cases"
 
 
-def accepted(name: str, field: str, response: Any) -> bool:
+def is_right(name: str, field: str, response: Any) -> bool:
     """Whether an answer is right for a field of a case."""
     values, _ = FORMS[name][field]
     if isinstance(values[0], str):
@@ -93,7 +93,7 @@ def judge_decisions(case: Facts, facts: Facts) -> list[Criterion]:
 
 def _judge_form(name: str, response: Facts | None) -> Criterion:
     given = response["answers"] if response else {}
-    wrong = [field for field in ASKED if not accepted(name, field, given.get(field))]
+    wrong = [field for field in ASKED if not is_right(name, field, given.get(field))]
     extra = [field for field in given if field not in ASKED]
     message = _about_form(name, response, wrong, extra)
     measured = f"{len(ASKED) - len(wrong)} of {len(ASKED)}"

@@ -8,7 +8,7 @@ from typing import Any
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import criterion, not_asked_for
-from utils.labs.lab15.reading import MISTAKES, planned, vcpus
+from utils.labs.lab15.reading import MISTAKES, make_plan, vcpus
 
 SAYS = says("lab15")
 
@@ -48,7 +48,7 @@ def _plan(rng: random.Random) -> Facts:
     """A right plan, with what of it is looked at."""
     instance = rng.choice(["trn1.2xlarge", "trn1.2xlarge", "trn1.32xlarge"])
     hours = rng.choice([1.5, 2.0, 3.0, 4.0, 6.0])
-    return planned(instance, hours)
+    return make_plan(instance, hours)
 
 
 def _plant(rng: random.Random, pairs: list[tuple[str, str]]) -> list[Facts]:

@@ -205,11 +205,11 @@ class Watch:
 
 
 def _noting(function: Answer, log: list[str], letter: str) -> Callable[[], Any]:
-    def noted() -> Any:
+    def note() -> Any:
         log.append(letter)
         return function()
 
-    return noted
+    return note
 
 
 def _times(response: Any) -> list[float | str]:

@@ -51,7 +51,7 @@ def observe_port(answer: Answer, case: Facts) -> Facts:
             model, batches = problem()
             log: list[str] = []
             device = recording.RecordingDevice(log)
-            with recording.watched(model, log):
+            with recording.watch(model, log):
                 response = numbers_of(answer, model, batches, case["lr"], checkpoint, device, mixed)
             result["fake"][log_name] = "".join(log[:2000])
             result[name] = response["items"] if mixed else response
@@ -123,7 +123,7 @@ def observe_capstone(answer: Answer, case: Facts) -> Facts:
         def saves(name: str) -> list[Facts]:
             return journal.lines_of(Path(scratch, name, "saved"), key)
 
-        def killed() -> tuple[Facts, Any]:
+        def kill() -> tuple[Facts, Any]:
             ended = life("killed", kill_at=case["steps"] - 2)
             seen = {"ended": ended if isinstance(ended, str) else "it came to its end"}
             return {**seen, "saved": saves("killed")}, life("killed")
@@ -132,7 +132,7 @@ def observe_capstone(answer: Answer, case: Facts) -> Facts:
             life("whole", short=True)  # an answer that is not attempted says so first
             return {"problems": problems, "whole": {}, "resumed": {}}
         with ThreadPoolExecutor(2) as pool:  # the two have nothing of each other
-            first, second = pool.submit(life, "whole", short=True), pool.submit(killed)
+            first, second = pool.submit(life, "whole", short=True), pool.submit(kill)
             whole = first.result()
             if "raised" in whole or "unlike" in whole:
                 return {"problems": [], "whole": whole, "resumed": {}}

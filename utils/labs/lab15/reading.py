@@ -29,7 +29,7 @@ def vcpus() -> dict[str, int]:
     return {name: int(figure(f"{name}.vcpu").value) for name in ("trn1.2xlarge", "trn1.32xlarge")}
 
 
-def planned(instance: str, hours: float) -> dict[str, Any]:
+def make_plan(instance: str, hours: float) -> dict[str, Any]:
     """What the course's launcher plans, in the parts that the exercise looks at."""
     made = json.loads(json.dumps(launch.plan("ec2", instance, hours=hours).as_dict()))
     kept = {name: made[name] for name in ("instance", "region", "hours")}
@@ -46,7 +46,7 @@ def planned(instance: str, hours: float) -> dict[str, Any]:
 
 def example() -> dict[str, Any]:
     """A plan with the two mistakes "disk" and "quota"."""
-    plan = copy.deepcopy(planned("trn1.2xlarge", 2.0))
+    plan = copy.deepcopy(make_plan("trn1.2xlarge", 2.0))
     plan["request"]["BlockDeviceMappings"][0]["Ebs"]["DeleteOnTermination"] = False
     plan["quota"] |= {"needed": 1, "unit": "instances"}
     return plan

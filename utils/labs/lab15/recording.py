@@ -56,7 +56,7 @@ class RecordingDevice(Device):
 
 
 @contextlib.contextmanager
-def watched(model: Any, log: list[str]) -> Iterator[None]:
+def watch(model: Any, log: list[str]) -> Iterator[None]:
     """Within the block `log` gets a letter for each forward pass, backward pass and update."""
     from torch.optim.optimizer import register_optimizer_step_pre_hook
 

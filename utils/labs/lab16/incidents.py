@@ -41,7 +41,7 @@ _RUMOURS = (
 )
 
 
-def made(rng: random.Random, cause: str, blip: str = "") -> Facts:
+def make_incident(rng: random.Random, cause: str, blip: str = "") -> Facts:
     """An incident. blip: a metric that is off for one minute, long before."""
     start = rng.randint(18, 26)
     follows = start + rng.randint(3, 5)  # when what follows from the incident begins
@@ -104,7 +104,7 @@ def incident_cases(rng: random.Random) -> list[Facts]:
     incidents = []
     for number, cause in enumerate([*causes, rng.choice(causes)]):
         others = sorted({*METRIC.values()} - {METRIC[cause]})
-        incidents.append(made(rng, cause, rng.choice(others) if number % 2 else ""))
+        incidents.append(make_incident(rng, cause, rng.choice(others) if number % 2 else ""))
     return [{"incidents": incidents[:2]}, {"incidents": incidents[2:]}]
 
 

@@ -142,7 +142,7 @@ def judge_capacity(case: Facts, facts: Facts) -> list[Criterion]:
     labels = [label(service) for service in services]
     texts = SAYS["none-too-early"], SAYS["a-number-for-no-fleet"]
 
-    def judged(name: str, weight: int) -> Criterion:
+    def judge_item(name: str, weight: int) -> Criterion:
         def numbers(facts: Facts) -> list[Any]:
             return [item[name] for item in facts["response"]]
 
@@ -153,4 +153,4 @@ def judge_capacity(case: Facts, facts: Facts) -> list[Criterion]:
             name, weight, numbers(facts), right, labels, known, advice, TOLERANCE, texts
         )
 
-    return [judged(name, weight) for name, weight in WEIGHTS.items()]
+    return [judge_item(name, weight) for name, weight in WEIGHTS.items()]

@@ -14,7 +14,7 @@ _RUNS = ("python train.py --config 7b.yaml", "torchrun --nproc_per_node=16 train
 _LOOKERS = ("neuron-monitor -c monitor.conf", "neuron-ls -a -j", "neuron-top")
 
 
-def made(rng: random.Random, kind: str) -> Facts:
+def make_incident(rng: random.Random, kind: str) -> Facts:
     """An incident. kind: "gap" has free cores, and before them too short a range; "none" has none
     that suffice; "start" has them at once.
     """
@@ -87,7 +87,7 @@ def _range(ids: list[int], size: int) -> str | None:
 def core_cases(rng: random.Random) -> list[Facts]:
     """Six incidents in two cases."""
     return [
-        {"incidents": [made(rng, kind) for kind in kinds]}
+        {"incidents": [make_incident(rng, kind) for kind in kinds]}
         for kinds in (("start", "gap"), ("gap", "none", "start", "gap"))
     ]
 

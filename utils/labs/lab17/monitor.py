@@ -11,7 +11,7 @@ CAUSES = ("host", "idle core", "nan", "hardware", "new graphs")
 REPORTS = 12
 
 
-def made(rng: random.Random, cause: str, moment: str) -> Facts:
+def make_incident(rng: random.Random, cause: str, moment: str) -> Facts:
     """An incident of 12 reports of 5 seconds; the cause begins in report 5 to 8 and stays.
 
     moment: what an early report shows and the next one does not: "transient", "pause" or
@@ -94,7 +94,7 @@ def monitor_cases(rng: random.Random) -> list[Facts]:
     moments = ["checkpoint"] * 3 + ["pause"] * 2 + ["transient"] * 2
     rng.shuffle(moments)
     pairs = zip((*causes, "idle core", "host"), moments, strict=True)
-    incidents = [made(rng, cause, moment) for cause, moment in pairs]
+    incidents = [make_incident(rng, cause, moment) for cause, moment in pairs]
     return [{"incidents": part} for part in (incidents[:2], incidents[2:5], incidents[5:])]
 
 

@@ -36,7 +36,7 @@ _WAITS = "CCOM  Timeout waiting for RX (waited 120 sec) - retrying"
 _GONE = "CCOM  RX, connection closed by remote peer"
 
 
-def made(rng: random.Random, cause: str) -> Facts:
+def make_incident(rng: random.Random, cause: str) -> Facts:
     """An incident with 4 to 6 ranks: the cause on one, what follows from it on the others."""
     count = rng.randint(4, 6)
     culprit = rng.randrange(1, count)
@@ -88,7 +88,7 @@ def _clock(ms: int) -> str:
 def rank_cases(rng: random.Random) -> list[Facts]:
     """Eight incidents, of each cause at least one, in two cases."""
     causes = rng.sample(list(ACTIONS), len(ACTIONS))
-    incidents = [made(rng, cause) for cause in (*causes, "compiling", "repairable hbm")]
+    incidents = [make_incident(rng, cause) for cause in (*causes, "compiling", "repairable hbm")]
     return [{"incidents": incidents[:3]}, {"incidents": incidents[3:]}]
 
 

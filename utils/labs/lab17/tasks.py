@@ -11,7 +11,7 @@ NEURON = "aws.amazon.com/neuron"
 CAUSES = ("unknown resource", "too many", "limits differ", "no queue", "no claim", "busy")
 
 
-def made(rng: random.Random, cause: str, variant: int) -> Facts:
+def make_incident(rng: random.Random, cause: str, variant: int) -> Facts:
     """An incident: a Job and the cluster that does not start it. variant: which form of it."""
     governed = cause == "no queue" or (cause != "no claim" and rng.random() < 0.5)
     team = rng.choice(("research", "search", "vision"))
@@ -70,7 +70,7 @@ def task_cases(rng: random.Random) -> list[Facts]:
     """Twelve incidents: each cause in both of its forms."""
     pairs = [(cause, variant) for variant in (0, 1) for cause in CAUSES]
     rng.shuffle(pairs)
-    incidents = [made(rng, cause, variant) for cause, variant in pairs]
+    incidents = [make_incident(rng, cause, variant) for cause, variant in pairs]
     return [{"incidents": incidents[:4]}, {"incidents": incidents[4:]}]
 
 
