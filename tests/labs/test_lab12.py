@@ -17,7 +17,7 @@ from utils.course.catalog import ROOT
 from utils.labs import decide, observe_case
 from utils.labs.lab12 import draws, examples, fleets, observe, omitted, quantiles
 from utils.labs.lab12.doors import doors
-from utils.labs.lab12.service import TICK_S, Request, Service, replay
+from utils.labs.lab12.service import TICK_S, Request, Service, replayed
 from utils.serving import bench
 from utils.xla import fresh
 
@@ -107,7 +107,7 @@ def test_the_example_has_all_three_traits_and_a_replay_sees_the_same() -> None:
         service.wait()
         times.append(round((service.clock() - start) / TICK_S))
     assert times[0] > 900_000 and times[2] == 40 + 60 < times[1] // 2
-    again, elapsed = replay(examples.SERVICE, " ".join(service.log))
+    again, elapsed = replayed(examples.SERVICE, " ".join(service.log))
     assert elapsed == times == [call.ticks for call in again.calls]
     assert [call.compiled for call in again.calls] == [True, False, False, False]
     assert [call.remembered for call in again.calls] == [False, False, True, False]
@@ -148,7 +148,7 @@ def test_no_sample_of_a_case_lies_on_both_sides_of_a_rule() -> None:
             while reached * 100 < whole * fleet["p"]:
                 reached += kept[place][1]
                 place += 1
-            assert kept[place - 1][0] == quantiles.percentile(fleet)
+            assert kept[place - 1][0] == quantiles.merged(fleet)
 
 
 # ex3 and ex4: queues
@@ -162,7 +162,7 @@ def test_the_open_loop_of_a_log_is_that_of_the_serving_library() -> None:
     for seed in range(5):
         for item in (log for case in cases_of("lab12.ex3", seed) for log in case["logs"]):
             log = draws.closed_log(item)
-            took = iter(omitted.fill_slots(log))
+            took = iter(omitted.filled(log))
             result = serving.open_loop(log["due_ms"], lambda _, t=took: next(t), log["slots"])
             assert np.allclose(result.latencies_s, omitted.open_loop(log), atol=1e-6)
 
@@ -170,8 +170,7 @@ def test_the_open_loop_of_a_log_is_that_of_the_serving_library() -> None:
 def test_a_waiting_client_reports_far_less_than_users_see() -> None:
     for seed in range(5):
         log = draws.closed_log(cases_of("lab12.ex3", seed)[1]["logs"][0])
-        sent = omitted.sent_latencies(log)
-        assert np.percentile(omitted.open_loop(log), 90) > 2 * np.percentile(sent, 90)
+        assert np.percentile(omitted.open_loop(log), 90) > 2 * np.percentile(omitted.sent(log), 90)
 
 
 def test_the_examples_are_what_the_tasks_say(names: dict) -> None:
@@ -218,14 +217,14 @@ def _errors() -> tuple[list[float], list[float], list[tuple[float, float]]]:
         healthy, norms, faulty = [], [], []
         for seed in range(3):
             model, x = models.reference(seed, 900.0 + 100 * seed)
-            right = compiled.compile_model(model)
+            right = compiled.compiled(model)
             for name in models.NAMES:
                 error, noise = off(model, right, x, name)
                 healthy.append(error / noise)
                 norms += [error] * (name == "norm")
             for fault, (modules, _) in models.FAULTS.items():
                 for name in modules:
-                    wrong = compiled.compile_model(models.with_fault(model, name, fault))
+                    wrong = compiled.compiled(models.with_fault(model, name, fault))
                     faulty.append(off(model, wrong, x, name))
     return healthy, norms, faulty
 
@@ -254,20 +253,20 @@ def test_a_door_does_the_same_and_leads_to_nothing_behind() -> None:
 
     hidden = {"weights": [1.0]}
 
-    def serve(name: str, times: int = 1) -> list[float]:
+    def served(name: str, times: int = 1) -> list[float]:
         return hidden[name] * times
 
     before = threading.active_count()
-    with doors(serve, len) as (opened, length):
+    with doors(served, len) as (opened, length):
         assert opened("weights", times=2) == [1.0, 1.0] and length([3]) == 1
         with pytest.raises(KeyError, match="biases") as raised:
             opened("biases")
         frames = [item.frame.code.name for item in raised.traceback]
-        assert "serve" not in frames and "_serve" not in frames
+        assert "served" not in frames and "_serve" not in frames
         cells = [cell.cell_contents for cell in opened.__closure__]
         reached = [*cells, *gc.get_referents(*cells), *(vars(t) for t in threading.enumerate())]
-        assert not any(item is serve or item is hidden for item in reached)
-        assert not any(serve in item.values() for item in reached if isinstance(item, dict))
+        assert not any(item is served or item is hidden for item in reached)
+        assert not any(served in item.values() for item in reached if isinstance(item, dict))
     for _ in range(200):
         if threading.active_count() == before:
             break
@@ -292,7 +291,7 @@ def test_what_only_looks_like_an_input_does_not_get_into_a_model() -> None:
         pass
 
     reference, x = models.reference(1, 1000.0)
-    candidate = compiled.compile_model(reference)
+    candidate = compiled.compiled(reference)
     for asked in (candidate, lambda x: candidate.alone("head", x)):
         with pytest.raises(TypeError, match="the input is a Listening: give a tensor"):
             asked(x.as_subclass(Listening))

@@ -12,7 +12,7 @@ import numpy as np
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts
 from utils.labs.criteria import all_right, criterion, none_judged, times
-from utils.labs.lab12.service import TICK_S, TRAITS, Call, Service, replay
+from utils.labs.lab12.service import TICK_S, TRAITS, Call, Service, replayed
 from utils.labs.values import near
 
 SAYS = says("lab12")
@@ -190,7 +190,7 @@ def _is(response: Facts, ticks: Sequence[float]) -> bool:
 def judge_bench(case: Facts, facts: Facts) -> list[Criterion]:
     """One criterion per trait alone, one for all other services, one for `traps`."""
     response = facts["bench"]
-    runs = [Run(c, *replay(c, s["log"])) for c, s in zip(case["services"], response, strict=True)]
+    runs = [Run(c, *replayed(c, s["log"])) for c, s in zip(case["services"], response, strict=True)]
     asked = list(zip(runs, response, strict=True))
     rows = [*(_alone(name, asked) for name in ALONE), _together(asked)]
     if message := _nothing(runs, response):

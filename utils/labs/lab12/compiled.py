@@ -26,14 +26,14 @@ class Compiled:
         return self.outputs(x)[NAMES[-1]]
 
 
-def compile_model(model: nn.Sequential) -> Compiled:
+def compiled(model: nn.Sequential) -> Compiled:
     """The model as the XLA compiler makes it; the model itself is not changed."""
     import torch_xla
 
     device = torch_xla.device()
     there = copy.deepcopy(model).to(device)
 
-    def to_device(x: Tensor) -> Tensor:
+    def moved(x: Tensor) -> Tensor:
         if type(x) is not Tensor:  # what is like a tensor gets to see the weights
             raise TypeError(f"the input is a {type(x).__name__}: give a tensor")
         return x.to(device)
@@ -42,10 +42,10 @@ def compile_model(model: nn.Sequential) -> Compiled:
         if name not in NAMES:
             raise ValueError(f"there is no module {name!r}: the names are {', '.join(NAMES)}")
         with torch.no_grad():
-            return getattr(there, NAMES[NAMES.index(name)])(to_device(x)).cpu()
+            return getattr(there, NAMES[NAMES.index(name)])(moved(x)).cpu()
 
     def outputs(x: Tensor) -> dict[str, Tensor]:
-        result, x = {}, to_device(x)
+        result, x = {}, moved(x)
         with torch.no_grad():
             for name, module in there.named_children():
                 result[name] = x = module(x)

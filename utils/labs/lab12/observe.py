@@ -164,7 +164,7 @@ def _model(case: Facts) -> tuple[Any, Any, Any]:
 
     reference, x = models.reference(case["seed"], case["offset"])
     changed = models.with_fault(reference, case["module"], case["fault"])
-    candidate, y = compiled.compile_model(changed), x
+    candidate, y = compiled.compiled(changed), x
     for name in models.NAMES:
         y = candidate.alone(name, y)
     return reference, candidate, x

@@ -16,14 +16,14 @@ from utils.labs.wrong_answers import Known, column, message_of
 SAYS = says("lab12")
 
 
-def sent_latencies(log: Facts) -> list[float]:
+def sent(log: Facts) -> list[float]:
     """The latencies of the requests that were sent, in ms."""
     return [item for item in log["took_ms"] if item is not None]
 
 
-def fill_slots(log: Facts) -> list[float]:
+def filled(log: Facts) -> list[float]:
     """How long each request takes in a slot; those never sent as usual."""
-    usual = statistics.median(sent_latencies(log))
+    usual = statistics.median(sent(log))
     return [usual if item is None else item for item in log["took_ms"]]
 
 
@@ -31,7 +31,7 @@ def open_loop(log: Facts) -> list[float]:
     """The latency of every request, from when it was due, if all of them are sent then."""
     free = [0.0] * log["slots"]
     results = []
-    for due, item in zip(log["due_ms"], fill_slots(log), strict=True):
+    for due, item in zip(log["due_ms"], filled(log), strict=True):
         place = free.index(min(free))
         free[place] = max(due, free[place]) + item
         results.append(free[place] - due)
@@ -69,7 +69,7 @@ def _log(rng: random.Random, count: int, slots: int, steady: bool) -> Facts:
         log = draws.closed_log(results)
         skipped = sum(item is None for item in log["took_ms"])
         # Some have to wait for a slot, and the median has to be told from the mean.
-        waited = sum(a > b + 1e-9 for a, b in zip(open_loop(log), fill_slots(log), strict=True))
+        waited = sum(a > b + 1e-9 for a, b in zip(open_loop(log), filled(log), strict=True))
         if count / 8 < skipped < count * 2 / 3 and waited > max(2, slots):
             return results
 
@@ -97,7 +97,7 @@ def judge_open_loops(case: Facts, facts: Facts) -> list[Criterion]:
     several = [place for place in range(len(logs)) if place not in one]
     latencies = [open_loop(log) for log in logs]
     return [
-        _percentile("closed loop", case, facts, [sent_latencies(log) for log in logs]),
+        _percentile("closed loop", case, facts, [sent(log) for log in logs]),
         _queue("one slot", case, facts, latencies, one),
         _queue("several slots", case, facts, latencies, several),
         _percentile("open loop", case, facts, latencies),

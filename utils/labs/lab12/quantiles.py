@@ -78,9 +78,7 @@ def _fleet(rng: random.Random, workers: int, p: float) -> Facts:
         if workers > 3:
             kept.insert(rng.randrange(workers), {**kept[0], "requests": 0, "count": 0})
         fleet = {"p": p, "workers": kept}
-        if _clear(fleet) and percentile(fleet) not in [
-            percentile(fleet, wrong) for wrong in WRONG_WEIGHTS
-        ]:
+        if _clear(fleet) and merged(fleet) not in [merged(fleet, wrong) for wrong in WRONG_WEIGHTS]:
             return fleet
 
 
@@ -95,7 +93,7 @@ WRONG_WEIGHTS: list[Weight] = [
 """With each of them the percentile of a fleet is another sample than the right one."""
 
 
-def _weigh(fleet: Facts, weight: Weight) -> tuple[list[float], np.ndarray]:
+def _weighed(fleet: Facts, weight: Weight) -> tuple[list[float], np.ndarray]:
     """All samples in ascending order, and the share of all weight up to each of them."""
     pairs = sorted(
         (sample, weight(worker["requests"], len(worker["samples"])))
@@ -108,13 +106,13 @@ def _weigh(fleet: Facts, weight: Weight) -> tuple[list[float], np.ndarray]:
 
 def _clear(fleet: Facts) -> bool:
     """Whether no rounding of sums decides which sample it is."""
-    _, reached = _weigh(fleet, operator.truediv)
+    _, reached = _weighed(fleet, operator.truediv)
     return bool(abs(reached - fleet["p"] / 100).min() > CLEAR)
 
 
-def percentile(fleet: Facts, weight: Weight = operator.truediv) -> float:
+def merged(fleet: Facts, weight: Weight = operator.truediv) -> float:
     """The smallest sample in ms such that it and the smaller ones stand for p % of all requests."""
-    ordered, reached = _weigh(fleet, weight)
+    ordered, reached = _weighed(fleet, weight)
     return ordered[int(np.searchsorted(reached, fleet["p"] / 100))]
 
 
@@ -187,7 +185,7 @@ def judge_merged(case: Facts, response: list[Any]) -> Criterion:
         "merged",
         MERGED,
         ["None" if item is None else item for item in response],
-        [percentile(fleet) for fleet in case["fleets"]],
+        [merged(fleet) for fleet in case["fleets"]],
         [f"p{fleet['p']:g} of {len(fleet['workers'])} workers" for fleet in case["fleets"]],
         Known("lab12.ex2", case, lambda facts: facts["merged"]),
         "sort all samples, and add up how many requests each stands for, until p % are reached",

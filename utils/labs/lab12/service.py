@@ -114,7 +114,7 @@ def _name(value: Any) -> str:
     return str(value)[:20] if isinstance(value, int | float) else type(value).__name__[:20]
 
 
-def replay(case: dict[str, Any], log: str) -> tuple[Service, list[int]]:
+def replayed(case: dict[str, Any], log: str) -> tuple[Service, list[int]]:
     """A service of the same kind after the same events: what it was asked, from its log alone.
 
     Returns it with the ticks between the readings of the clock around each call: the last one
@@ -123,7 +123,7 @@ def replay(case: dict[str, Any], log: str) -> tuple[Service, list[int]]:
     Raises: ValueError if that is no log.
 
     >>> case = {"traits": [], "salt": 1, "send": 5, "per_token": 0, "compile": 0, "lookup": 0}
-    >>> replay(case, " ".join(("c", "r16:0", "c", "r16:1", "w", "c")))[1]
+    >>> replayed(case, " ".join(("c", "r16:0", "c", "r16:1", "w", "c")))[1]
     [5, 5]
     """
     service = Service(case)
