@@ -252,7 +252,7 @@ def test_wrong_losses_are_far_from_right_ones(seed: int) -> None:
             truth.clipped_losses(case, weights_of=problems.other_weights(case)),
         ]
         for other in others:
-            assert criteria.distance(right, other) > 20 * criteria.TOLERANCE
+            assert criteria.distance(right, other) > judging.FAR * criteria.TOLERANCE
 
 
 @given(st.integers(0, 10**9))

@@ -7,6 +7,7 @@ from utils.audit.rules import RULES
 from utils.course.misconceptions import says
 from utils.labs import Criterion, Facts, Judge
 from utils.labs.criteria import (
+    TOLERANCE,
     costs_of,
     criterion,
     did_nothing,
@@ -51,8 +52,26 @@ _SUMMED = SAYS["gradients-add-up"]
 _NO_MOMENTUM = SAYS["no-momentum"]
 
 
+FAR = 20
+"""How many tolerances the losses of a mistake lie from the right ones, in drawn cases."""
+
+
 def _training_cases(rng: random.Random) -> list[Facts]:
-    return [training_case(rng, steps) for steps in (4, rng.randint(5, 7))]
+    return [_telling_case(rng, steps) for steps in (4, rng.randint(5, 7))]
+
+
+def _telling_case(rng: random.Random, steps: int) -> Facts:
+    """A training in which clipping, learning and the first weights show in the losses."""
+    while True:
+        case = training_case(rng, steps)
+        right = clipped_losses(case)
+        others = (
+            clipped_losses({**case, "lr": 0.0}),
+            clipped_losses(case, inf),
+            clipped_losses(case, weights_of=other_weights(case)),
+        )
+        if all(distance(right, other) > FAR * TOLERANCE for other in others):
+            return case
 
 
 def _known(case: Facts) -> dict[str, list[float]]:
