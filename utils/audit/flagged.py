@@ -107,10 +107,12 @@ def only_cpu(at: "State", node: ast.If) -> None:
                 )
 
 
-def scaled(at: "State", node: ast.Attribute) -> None:
+def scaled(at: "State", node: ast.Call) -> None:
     """scaler.scale(loss), scaler.step(optimizer) of a scaler that another file made."""
-    if node.attr in SCALES and at.torch and at.scales and SCALER.search(written(node.value)):
-        at.report("grad-scaler", node, "a use of the scaler", "note")
+    used = node.func
+    if isinstance(used, ast.Attribute) and used.attr in SCALES and at.torch and at.scales:
+        if SCALER.search(written(used.value)):
+            at.report("grad-scaler", used, "a use of the scaler", "note")
 
 
 def launched(at: "State", node: ast.Call) -> None:

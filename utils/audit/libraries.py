@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from utils.audit import flagged, legacy, requirements
+from utils.audit import legacy, requirements
 from utils.audit.cuda_devices import backend
 from utils.audit.rules import IMPORTS, NAMES
 from utils.audit.scopes import Names, walk, written
@@ -216,8 +216,6 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     """A call that compiles, builds an extension, or trains on many devices."""
     last = name.split(".")[-1]
     given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
-    if isinstance(node.func, ast.Attribute):
-        flagged.scaled(at, node.func)
     if name == "torch.compile":
         _compile(at, node, given)
     elif name.startswith(EXTENSION):

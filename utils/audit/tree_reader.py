@@ -317,6 +317,7 @@ class Reader(State):
         if name in NAMES["asks_for_cuda"] and name.startswith("torch.cuda."):
             self.asked.append(node)
         flagged.launched(self, node)
+        flagged.scaled(self, node)
         tensor_lengths.moved(self, node)
         libraries.called(self, node, name)
         if not cuda_names.called(self, node, name):
