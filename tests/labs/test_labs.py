@@ -164,7 +164,10 @@ def test_a_wrong_answer_is_refused_with_its_message(
     ("exercise_id", "source"),
     [pytest.param(*way[::2], id=f"{way[0]}-{way[1].replace(' ', '-')}") for way in RIGHT_WAYS],
 )
-def test_other_right_ways_pass(exercise_id: str, source: str, seed: str) -> None:
+def test_other_right_ways_pass(
+    exercise_id: str, source: str, seed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limit, "SHARE", 2)  # a busy disk is no fault of a right answer
     answer = namespace(exercise_id, source)[observer(exercise_id).answer]
     verdict = verdict_of(exercise_id, answer, seed)
     assert verdict.state == "passed", (verdict.error, [c for c in verdict.criteria if not c.passed])
