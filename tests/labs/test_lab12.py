@@ -154,8 +154,15 @@ def test_no_sample_of_a_case_lies_on_both_sides_of_a_rule() -> None:
 # ex3 and ex4: queues
 
 
-def service_of(server: dict) -> object:
-    return lambda rows: server["base_ms"] + server["per_request_ms"] * rows
+def test_a_card_shows_the_log_that_it_speaks_of_where_no_list_was_returned() -> None:
+    case = next(
+        c for c in cases_of("lab12.ex3", "public") if len({x["slots"] for x in c["logs"]}) > 1
+    )
+    response = dict.fromkeys(("open_ms", "open_p99_ms", "closed_p99_ms"))
+    facts = observe_case("lab12.ex3", lambda *_: response, case)["facts"]
+    criteria = {item.name: item for item in omitted.judge_open_loops(case, facts)}
+    assert case["logs"][criteria["one slot"].call]["slots"] == 1
+    assert case["logs"][criteria["several slots"].call]["slots"] > 1
 
 
 def test_the_open_loop_of_a_log_is_that_of_the_serving_library() -> None:

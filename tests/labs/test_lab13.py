@@ -7,8 +7,7 @@ import random
 from fractions import Fraction
 
 import pytest
-from hypothesis import given as draw
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.labs.cells import cases_of, names_of
@@ -43,7 +42,7 @@ def jobs_of(seed: int) -> list:
     return [job for case in cases_of("lab13.ex1", str(seed)) for job in case["jobs"]]
 
 
-@draw(st.integers(0, 10**9))
+@given(st.integers(0, 10**9))
 @settings(max_examples=5, deadline=None)
 def test_fifty_jobs_cost_what_counting_hour_by_hour_says(seed: int) -> None:
     """Exact arithmetic on what each server is billed, with none of the judge's formulas."""
@@ -71,7 +70,7 @@ def test_there_are_fifty_jobs_and_ten_are_plain() -> None:
         assert job.items() >= runs.PLAIN.items()
 
 
-@draw(st.integers(0, 10**9))
+@given(st.integers(0, 10**9))
 @settings(max_examples=15, deadline=None)
 def test_every_kind_of_break_even_is_asked_for_and_flips_where_it_is_expected(seed: int) -> None:
     cases = cases_of("lab13.ex2", str(seed))
@@ -94,7 +93,7 @@ def test_every_kind_of_break_even_is_asked_for_and_flips_where_it_is_expected(se
             assert flips.NAMES[a > b] == name
 
 
-@draw(st.integers(0, 10**9))
+@given(st.integers(0, 10**9))
 @settings(max_examples=15, deadline=None)
 def test_what_was_put_into_a_comparison_is_what_is_wrong_with_it(seed: int) -> None:
     named = {kind: name for name, kinds in comparisons.KINDS.items() for kind in kinds}
@@ -109,7 +108,7 @@ def test_what_was_put_into_a_comparison_is_what_is_wrong_with_it(seed: int) -> N
         assert comparisons.truth(result) == {named.get(item, item) for item in planned}
 
 
-@draw(st.integers(0, 10**9))
+@given(st.integers(0, 10**9))
 @settings(max_examples=15, deadline=None)
 def test_every_error_is_there_on_both_sides_and_some_comparisons_have_none(seed: int) -> None:
     cases = cases_of("lab13.ex3", str(seed))
@@ -143,7 +142,7 @@ def test_what_is_no_error_varies_enough_to_be_taken_for_one() -> None:
         assert any(a["price_is_per"] != b["price_is_per"] for a, b in sides)
 
 
-@draw(st.integers(0, 10**9))
+@given(st.integers(0, 10**9))
 @settings(max_examples=10, deadline=None)
 def test_the_cost_of_an_interval_is_that_of_the_course_and_of_a_simulation(seed: int) -> None:
     young_is_off = []
@@ -172,7 +171,7 @@ def test_the_simulation_sees_what_a_first_approximation_leaves_out() -> None:
         assert abs(cost - mean) > saving.ERRORS * error
 
 
-@draw(st.integers(0, 10**9))
+@given(st.integers(0, 10**9))
 @settings(max_examples=5, deadline=None)
 def test_ties_and_inputs_of_one_direction_are_in_the_rankings(seed: int) -> None:
     cases = cases_of("lab13.ex5", str(seed))
@@ -187,7 +186,7 @@ def test_ties_and_inputs_of_one_direction_are_in_the_rankings(seed: int) -> None
     assert ties == [0, 1, 0, 0, 0]
 
 
-@draw(st.integers(0, 10**9))
+@given(st.integers(0, 10**9))
 @settings(max_examples=5, deadline=None)
 def test_no_draw_hides_what_a_task_says(seed: int) -> None:
     """Equal servers, ties, an input that moves nothing and a throughput that falls are in the cases

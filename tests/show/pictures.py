@@ -8,7 +8,7 @@ import pytest
 from utils.show.draw.picture import Picture
 
 
-def keep(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> list[Any]:
+def keep_figures(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> list[Any]:
     """The matplotlib figures that these modules of `utils.show.draw` finish from now on."""
     figures: list[Any] = []
 

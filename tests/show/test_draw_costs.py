@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.repo.test_repo import FIGURE_BYTES
-from tests.show.pictures import keep
+from tests.show.pictures import keep_figures
 from utils.cost import tco
 from utils.show import draw
 from utils.show.draw import costs as drawing
@@ -14,7 +14,7 @@ from utils.show.draw import costs as drawing
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    return keep(monkeypatch, drawing)
+    return keep_figures(monkeypatch, drawing)
 
 
 def texts(axes: Any) -> list[str]:

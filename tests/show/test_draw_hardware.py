@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.show.pictures import keep
+from tests.show.pictures import keep_figures
 from utils.facts import figure
 from utils.show import draw
 from utils.show.draw import chips, hardware, rooflines
@@ -17,7 +17,7 @@ Drawn = list[Any]
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
     """The matplotlib figures that are finished during a test."""
-    return keep(monkeypatch, hardware, rooflines)
+    return keep_figures(monkeypatch, hardware, rooflines)
 
 
 RUNG = draw.Rung(2**20, 1e11, 1e-6)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.repo.test_repo import FIGURE_BYTES
-from tests.show.pictures import keep
+from tests.show.pictures import keep_figures
 from utils.nki import simulator
 from utils.nki.simulator.traffic import moves
 from utils.show import draw
@@ -37,7 +37,7 @@ def softmax() -> Any:
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    return keep(monkeypatch, drawing)
+    return keep_figures(monkeypatch, drawing)
 
 
 def test_figures_are_small_and_say_what_they_show(tiled: Any, softmax: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from tests.repo.test_repo import FIGURE_BYTES
-from tests.show.pictures import keep
+from tests.show.pictures import keep_figures
 from tests.training.test_traces import event, trace_of
 from utils import serving
 from utils.chip.collectives import Tier, crossover_bytes, fabric, seconds
@@ -113,7 +113,7 @@ def test_a_figure_is_small_and_keeps_its_caption(name: str) -> None:
 
 def draw_by(module: Any, monkeypatch: pytest.MonkeyPatch, show: Callable[..., Any]) -> Any:
     """The figure that `show` draws, as matplotlib has it."""
-    drawn = keep(monkeypatch, module)
+    drawn = keep_figures(monkeypatch, module)
     show()
     return drawn[0]
 
@@ -186,7 +186,7 @@ def test_a_view_reads_in_the_order_that_numpy_gives_it(monkeypatch) -> None:
 
 
 def test_an_element_that_is_read_often_gets_the_room_for_all_its_numbers(monkeypatch) -> None:
-    drawn = keep(monkeypatch, tiles)
+    drawn = keep_figures(monkeypatch, tiles)
     for count in (1, 4):
         draw.access_order({"windows": [[1, 4], [1, count]]}, "c")
     assert {"4\n7\n10\n13", "16"} <= set(words(drawn[1]))

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.show.pictures import keep
+from tests.show.pictures import keep_figures
 from utils.nki import simulator
 from utils.nki.puzzles import board, judging
 from utils.nki.puzzles.catalog import puzzle, puzzles
@@ -42,7 +42,7 @@ def test_other_calls_stay_in_the_source() -> None:
 
 @pytest.mark.parametrize("item", puzzles(), ids=lambda item: item.id)
 def test_the_picture_has_every_array_with_its_tiles(item, monkeypatch) -> None:
-    drawn = keep(monkeypatch, tiles)
+    drawn = keep_figures(monkeypatch, tiles)
     picture = tiles.puzzle_tiles(item)
     words = [text.get_text() for text in drawn[0].axes[0].texts]
     for array in (*item.arguments, item.result):
@@ -50,6 +50,6 @@ def test_the_picture_has_every_array_with_its_tiles(item, monkeypatch) -> None:
 
 
 def test_cuts_of_the_picture_are_those_of_the_tiles(monkeypatch) -> None:
-    drawn = keep(monkeypatch, tiles)
+    drawn = keep_figures(monkeypatch, tiles)
     tiles.puzzle_tiles(puzzle("transpose"))  # 4 x 4 tiles of both arrays
     assert [len(lines.get_segments()) for lines in drawn[0].axes[0].collections] == [3] * 4

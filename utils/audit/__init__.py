@@ -9,9 +9,9 @@ What is an error for one target is nothing for another: `target` is one of `TARG
 where none is given. `facts/data/porting.yaml` and `porting_legacy.yaml` hold the rules, their
 advice and what they are for each target.
 
-Values are followed through names, loops and functions of one file, and no further: a device name
-that is put together at run time, one from a configuration file or from another module is not seen,
-nor what an installed package does.
+Values are followed through names, loops and functions, also of other files of the tree where that
+is cheap. A device name that is put together at run time, or read from a configuration file, is not
+seen, nor what an installed package does.
 
 May import: facts, course. Used by: cost (decision), labs, lesson 02, and engineers without the
 course.

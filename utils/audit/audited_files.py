@@ -273,14 +273,14 @@ def _text(
 
 def _script(text: str, name: str, file: Path, local: frozenset[str]) -> Result:
     """The findings of a script, and of the Python within it."""
-    found, broken = needed(text, name, lambda given: scripts.in_script(given, file.name))
-    said = {(item.line, item.rule) for item in found}
+    findings, broken = needed(text, name, lambda given: scripts.in_script(given, file.name))
+    known = {(item.line, item.rule) for item in findings}
     for before, part in scripts.embedded(text):
         for item in python(dedent(part), name, local)[0]:
             line = item.line + before
-            if (line, item.rule) not in said:
-                found.append(replace(item, line=line))
-    return sorted(found, key=lambda item: item.place), broken
+            if (line, item.rule) not in known:
+                findings.append(replace(item, line=line))
+    return sorted(findings, key=lambda item: item.place), broken
 
 
 def _newer(text: str) -> str:

@@ -31,9 +31,7 @@ SCALES = {"scale", "unscale_", "step", "update"}  # methods of a gradient scaler
 
 def imported(at: "State", node: ast.Import | ast.ImportFrom) -> None:
     """Note the names that an import binds, with the rule of their package."""
-    start = ""
-    if isinstance(node, ast.ImportFrom):
-        start = "." * node.level + (f"{node.module}." if node.module else "")
+    start = libraries.start_of(node) if isinstance(node, ast.ImportFrom) else ""
     for alias in node.names:
         name = start + alias.name
         root = name.split(".")[0]

@@ -142,7 +142,7 @@ def _through(at: "State | _Other", module: str) -> str:
         return ""
     there = _Other(other.names, other, at.local)
     for one in other.names.tree.body:
-        start = _start(one) if isinstance(one, ast.ImportFrom) else ""
+        start = start_of(one) if isinstance(one, ast.ImportFrom) else ""
         for alias in one.names if isinstance(one, ast.Import | ast.ImportFrom) else ():
             name = start + alias.name
             rule = rule_of(there, name) or _by_name(there, name)
@@ -155,7 +155,8 @@ def _through(at: "State | _Other", module: str) -> str:
     return ""
 
 
-def _start(node: ast.ImportFrom) -> str:
+def start_of(node: ast.ImportFrom) -> str:
+    """What stands before the names that are imported: "torch.cuda." or "..ops."."""
     return "." * node.level + (f"{node.module}." if node.module else "")
 
 

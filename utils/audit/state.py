@@ -118,13 +118,13 @@ class State:
 
     def settle(self) -> None:
         """At the end of the file: where CUDA is asked and nothing was said of the answer."""
-        said = {
+        answered = {
             getattr(hit.node, "lineno", 0)
             for hit in self.hits
             if hit.rule in ANSWERED or hit.note == ONLY_CUDA
         }
         for node in self.asked:
-            if self.torch and node.lineno not in said:
+            if self.torch and node.lineno not in answered:
                 self.hits.append(Hit("cuda-query", node, "note", "False here, and decides"))
 
     def idiom(self, origin: Origin) -> None:

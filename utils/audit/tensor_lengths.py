@@ -37,17 +37,8 @@ IMAGE = re.compile(
 # Functions of a project that leave an image or a sound its own size
 THROUGH = re.compile(r"normali[sz]e|aspect|to_?[tT]ensor|^Variable$")
 ARRAYS = {"array", "asarray", "ascontiguousarray", "transpose", "cvtColor", "stack"}
-KEEPS = {
-    "unsqueeze",
-    "float",
-    "permute",
-    "transpose",
-    "convert",
-    "div",
-    "astype",
-    "contiguous",
-    "copy",
-}
+KEEPS = {"unsqueeze", "float", "permute", "transpose", "convert", "div", "astype"}
+KEEPS |= {"contiguous", "copy"}
 ENCODES = {"encode", "apply_chat_template", "__call__"}
 ENCODER = re.compile(r"(^|_)(enc|tok|bpe|sp|sp_model|encoding)$")
 LENGTHS = re.compile(r"(lens|lengths)$")
@@ -259,10 +250,10 @@ def _is_list_of_numbers(node: ast.AST | None) -> bool:
     """A parameter that is annotated as List[int] or List[List[int]]."""
     if not isinstance(node, ast.arg) or LENGTHS.search(node.arg):
         return False
-    said = node.annotation
-    while isinstance(said, ast.Subscript) and last_of(said.value) in ("List", "list", "Sequence"):
-        said = said.slice
-        if isinstance(said, ast.Name) and said.id == "int":
+    kind = node.annotation
+    while isinstance(kind, ast.Subscript) and last_of(kind.value) in ("List", "list", "Sequence"):
+        kind = kind.slice
+        if isinstance(kind, ast.Name) and kind.id == "int":
             return True
     return False
 

@@ -14,6 +14,7 @@ from utils.audit.tensor_lengths import LENGTHS, MADE_OF, all_kept, goes, last_of
 from utils.audit.tensor_names import COUNTS, LOADER_NAME, TOKENIZER, is_model_name, moves_to_host
 from utils.audit.tensor_values import (
     counts_found,
+    draws,
     is_found,
     is_given,
     on_host,
@@ -59,14 +60,6 @@ DROPS = 9  # where a DataLoader takes drop_last by position
 # Arguments of generate() of transformers
 GENERATES = {"max_new_tokens", "use_cache", "do_sample", "generation_config"}
 # What keeps its cache at one length
-STATIC = {
-    "optimum",
-    "torch_neuronx",
-    "transformers_neuronx",
-    "neuronx_distributed",
-    "neuronx_distributed_inference",
-}
-STATIC |= {"torch_xla", "torch_neuron", "vllm"}
 COUNTED = re.compile(
     r"(^|_)(mem_(start|end)|start_?pos|seq_?len_offset|sequence_len_offset|current_(length|pos|len)|cur_(len|pos)"
     r"|cache_len|past_len\w*|prefix_len|num_computed_tokens|total_token_num|max_len_in_batch)$"
@@ -83,18 +76,11 @@ DECODES = re.compile(
 )
 ROUNDS = {"int", "max", "min", "round", "ceil", "floor"}
 TURN = re.compile(r"^(i+|it|idx|n|(\w+_)?(step|iter|iteration|idx|index|i|id))$")
-RANDOM = re.compile(
-    r"(random|numpy\.random)\.(randint|choice|randrange|sample|uniform|random|normal|poisson)$"
-)
 # Numbers of turns that are the same at each step: samples of a batch, parts of a model
 FIXED = re.compile(
     r"batch_?size|^(bs|bsz|b|n_?batch|num_images|depth|groups)$"
     r"|(^|_)(num|n)_?\w*(class|head|layer|level|scale|stage|block|expert|codebook|quantizer|group|channel|joint)(e?s)?$",
     re.I,
-)
-BATCHED = {"webdataset", "wds"}
-DRAWN = re.compile(
-    r"^(random|numpy\.random)\.(random|uniform|gauss|betavariate|beta|normalvariate|rand|randn|normal|randint)$"
 )
 SCHEDULE = re.compile(
     r"(schedule|anneal|warm|ramp|decay|_lr$|get_lr|weight|coef|alpha|beta|temperature|progress)",
@@ -523,7 +509,7 @@ def _caches(at: "State", node: ast.Call, method: str) -> None:
     and values grow with each token.
     """
     given = {item.arg: item.value for item in node.keywords}
-    if at.names.imports & STATIC or "cache_implementation" in given:
+    if at.names.imports & NAMES["static_caches"] or "cache_implementation" in given:
         return
     if method == "generate" and ("transformers" in at.names.imports or given.keys() & GENERATES):
         owner = node.func.value  # type: ignore[attr-defined]
@@ -638,7 +624,7 @@ def _drawn(at: "State", node: ast.AST, depth: int = 3) -> bool:
             return any(_drawn(at, one, depth - 1) for one in parts)
         case ast.Call():
             shaped = {"size"} & {item.arg for item in node.keywords}
-            return DRAWN.search(at.dotted(node.func)) is not None and not shaped
+            return draws(at, node) and not shaped
         case ast.IfExp() if depth:
             return any(_drawn(at, one, depth - 1) for one in (node.body, node.orelse))
         case ast.BinOp() if depth:
@@ -711,7 +697,7 @@ def _random(at: "State", node: ast.AST, depth: int = 16) -> bool:
         return False
     match node:
         case ast.Call():
-            if RANDOM.search(at.dotted(node.func)):
+            if draws(at, node):
                 return True
             return last_of(node.func) in ROUNDS and any(
                 _random(at, one, depth - 1) for one in node.args
@@ -745,7 +731,7 @@ def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
             at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
         return
     chained = method == "batched" and isinstance(node.func.value, ast.Call)  # type: ignore[attr-defined]
-    if chained and at.names.imports & BATCHED and len(node.args) == 1:
+    if chained and at.names.imports & NAMES["stream_loaders"] and len(node.args) == 1:
         if "partial" not in given:
             at.report("input-length", node.func, "the last batch holds what is left", "note")
         return

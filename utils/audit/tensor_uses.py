@@ -28,17 +28,8 @@ def _is_count(node: ast.expr) -> bool:
     return isinstance(given, ast.Constant) and isinstance(given.value, int)
 
 
-TEXTUAL = {
-    "strip",
-    "lstrip",
-    "rstrip",
-    "lower",
-    "upper",
-    "startswith",
-    "endswith",
-    "find",
-    "isdigit",
-}
+TEXTUAL = {"strip", "lstrip", "rstrip", "lower", "upper", "startswith", "endswith", "find"}
+TEXTUAL |= {"isdigit"}
 CASTS = {"int", "short", "byte"}  # x.int(), which arrays do not have
 
 

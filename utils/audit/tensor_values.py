@@ -52,8 +52,6 @@ VOCABULARY = re.compile(
 SAMPLERS = {"Sampler", "BatchSampler", "DistributedSampler"}
 SCHEDULER = re.compile(r"(scheduler|plateau)\w*$", re.I)
 STOPS = re.compile(r"(ids?|tokens?)$")
-DRAWN = re.compile(r"^(torch\.(bernoulli|rand)|(numpy\.)?random\.(random|rand|uniform|binomial))$")
-DRAWS = re.compile(r"(random|numpy\.random)\.(random|rand|uniform|randint|randn|binomial)$")
 SPARSE = re.compile(
     r"([.\w]+\.)*SparseConvTensor$|torch\.(nested\.\w+|sparse\.(Float|Double|Half)?Tensor|sparse_\w+_tensor|sparse\.(mm|addmm|softmax|sum))$"
 )
@@ -64,12 +62,10 @@ OUTPUT = re.compile(
 FINDS = {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "combinations"}
 REDUCES = {"sum", "mean", "max", "min", "norm", "abs", "any", "all", "prod"}
 TEST = re.compile(r"^test(_\w+|\d*|[A-Z]\w*)$")
-TRACED = {"torch_neuron", "torch_neuronx", "transformers_neuronx"}
 WRITES_OUT = re.compile(
     r"^(\w+_)?(tensor_?(2|to)_?(np|numpy|im|img|image|array|pil|list)|to_?(np|numpy))$", re.I
 )
 TOKEN_IDS = re.compile(r"^(output|generated|pred)_(ids|tokens)$")
-FRAMED = {"pytorch_lightning", "lightning"}
 READER = 12  # statements of a function that reads a tensor on the way
 SHORT = 6  # statements of a function that only reads a tensor
 SUPPRESSES = re.compile(
@@ -131,7 +127,9 @@ def _asserts(node: ast.AST) -> bool:
 def is_traced(at: "State") -> bool:
     """The file is about programs that were traced for Neuron, and moves nothing to a device."""
     bound = (item.target for kept in at.names.module.names.values() for item in kept)
-    traced = at.names.imports & TRACED or any(one.startswith("optimum.neuron") for one in bound)
+    traced = at.names.imports & NAMES["tracers"] or any(
+        one.startswith("optimum.neuron") for one in bound
+    )
     if not traced or at.names.imports & {"torch_xla", "neuronx_distributed"}:
         return False
     calls = (one for one in walk(at.names.module.node) if isinstance(one, ast.Call))
@@ -215,10 +213,16 @@ def _reduces(test: ast.AST) -> bool:
     )
 
 
+def draws(at: "State", call: ast.Call) -> bool:
+    """random.random() and the like: a number that Python or numpy draws."""
+    module, _, name = at.dotted(call.func).rpartition(".")
+    return module in ("random", "numpy.random") and name in NAMES["draws"]
+
+
 def _chance(at: "State", test: ast.Compare) -> bool:
     """random.random() < 0.5."""
     parts = [test.left, *test.comparators]
-    return any(isinstance(one, ast.Call) and DRAWS.match(at.dotted(one.func)) for one in parts)
+    return any(isinstance(one, ast.Call) and draws(at, one) for one in parts)
 
 
 def _draws(at: "State", test: ast.Call) -> bool:
@@ -230,7 +234,8 @@ def _draws(at: "State", test: ast.Call) -> bool:
         for item in home.names.get(last, ()):
             if isinstance(item.node, ast.FunctionDef) and len(item.node.body) <= SHORT:
                 calls = (one for one in walk(item.node) if isinstance(one, ast.Call))
-                if any(DRAWN.search(at.dotted(one.func)) for one in calls):
+                tensors = ("torch.bernoulli", "torch.rand")
+                if any(draws(at, one) or at.dotted(one.func) in tensors for one in calls):
                     return True
     return False
 
@@ -404,7 +409,7 @@ def _is_own_text(at: "State", owner: ast.AST) -> bool:
 
 def framed(at: "State", node: ast.Dict) -> None:
     """{"loss": loss, "log": {"psnr": psnr}} of a step of Lightning, which reads what it shows."""
-    if at.steps != "function" or not at.names.imports & FRAMED:
+    if at.steps != "function" or not at.names.imports & NAMES["loggers_of_steps"]:
         return
     for key, value in zip(node.keys, node.values, strict=True):
         if getattr(key, "value", "") in ("log", "progress_bar") and at.kind(value) != "host":

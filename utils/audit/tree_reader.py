@@ -208,8 +208,7 @@ class Reader(State):
         flagged.imported(self, node)
 
     def _on_ImportFrom(self, node: ast.ImportFrom) -> None:
-        start = "." * node.level + (f"{node.module}." if node.module else "")
-        names = [start + alias.name for alias in node.names]
+        names = [libraries.start_of(node) + alias.name for alias in node.names]
         libraries.imported(self, node, names)
         if not node.level:
             cuda_names.imported(self, node, names)

@@ -31,7 +31,7 @@ def replies(exercise_id: str, case: Facts, like: Facts | None = None) -> list[tu
     in the order of the records; first those that have most in common with the facts `like`.
     """
     with _ONE_AT_A_TIME:
-        result = list(_given(exercise_id, json.dumps(case)))
+        result = list(_replies(exercise_id, json.dumps(case)))
     return sorted(result, key=lambda pair: -_common(pair[1], like)) if like else result
 
 
@@ -55,7 +55,7 @@ _ONE_AT_A_TIME = threading.RLock()
 
 
 @lru_cache(128)
-def _given(exercise_id: str, case: str) -> tuple[tuple[str, Facts], ...]:
+def _replies(exercise_id: str, case: str) -> tuple[tuple[str, Facts], ...]:
     results = []
     token = trusted.set(True)
     try:

@@ -1,6 +1,6 @@
 """The numbers of the decision rule that no source gives: each is a judgement of ours, and says why.
 
-Whoever judges otherwise changes them: `decide(answers, judgements=judged(least_saving=0.2))`.
+Whoever judges otherwise changes them: `decide(answers, judgements=adjust(least_saving=0.2))`.
 """
 
 from collections.abc import Mapping

@@ -12,8 +12,6 @@ from utils.labs.wrong_answers import Known
 
 SAYS = says("lab01")
 
-Query = list[str]
-
 
 def ridge_cases(rng: random.Random) -> list[Facts]:
     """Three generations of Trainium and a GPU, which comes second."""

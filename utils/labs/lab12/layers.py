@@ -147,7 +147,7 @@ def _ways(logits: Any) -> dict[str, Ways]:
 
 def _number(name: str, key: str, asked: Asked) -> Criterion:
     right = [numbers(*logits)[key] for _, _, logits in asked]
-    values = ["None" if said[key] is None else said[key] for _, said, _ in asked]
+    values = ["None" if item[key] is None else item[key] for _, item, _ in asked]
     wrong = [p for p, value in enumerate(values) if not near(value, right[p], TOLERANCE)]
     small = key == "kl" and wrong and right[wrong[0]] < 1e-5
     advice = _ADVICE[key] + SAYS["kl-of-float32"] * bool(small)

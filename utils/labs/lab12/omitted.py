@@ -158,7 +158,7 @@ def _queue(
     off = [places.index(place) for place in wrong]
     some = [texts[place] for place in places]
     item = all_right(name, WEIGHTS[name], off, len(places), message, "every latency", rows, some)
-    return among(item, some, texts)
+    return among(item, places, range(len(texts)))
 
 
 def _latencies(facts: Facts) -> list[Any]:

@@ -198,7 +198,7 @@ def _judge_ends(
 ) -> Criterion:
     """Whether both ends are right for the sets at these places."""
     response = _ends(facts)
-    sets, texts = [case["sets"][place] for place in places], [response[place] for place in places]
+    texts = [response[place] for place in places]
     wrong = [place for place in places if not _same(response[place], right[place])]
     rows = [
         row(f"{set_label(case['sets'][place])}, {side}", mine, end)
@@ -208,8 +208,8 @@ def _judge_ends(
     ]
     message = _why(case, facts, right, wrong[0]) if wrong else ""
     off = [places.index(place) for place in wrong]
-    item = all_right(name, WEIGHTS[name], off, len(sets), message, "both ends", rows, texts)
-    return among(item, sets, case["sets"])
+    item = all_right(name, WEIGHTS[name], off, len(places), message, "both ends", rows, texts)
+    return among(item, places, range(len(response)))
 
 
 def _ends(facts: Facts) -> list[Ends]:

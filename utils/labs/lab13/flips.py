@@ -211,7 +211,8 @@ def _criterion(
 
 
 def _about_value(question: Facts, at: Any, known: Sequence[Ways] = ((),), place: int = 0) -> str:
-    """What is wrong with a break-even; "" if nothing is. known: wrong ways, of it at this place."""
+    """What is wrong with a break-even; "" if nothing is. known: what the
+    recorded wrong answers give; those at `place` belong to this question."""
     right, what = truth(question)[0], question["what"]
     if isinstance(at, str):
         return SAYS["infinity-for-never"].format(at=at)

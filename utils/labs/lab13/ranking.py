@@ -57,7 +57,7 @@ def _range(rng: random.Random, least: float, most: float, low: float, high: floa
 
 
 def _suits(case: Facts, kind: str) -> bool:
-    """Whether the usual wrong ways rank in another order, and no two swings nearly agree."""
+    """Whether the recorded wrong ways rank in another order, and no two swings nearly agree."""
     right = truth(case)
     swings = [swing for _, swing in right]
     tied = sum(near(a, b, TOLERANCE) for a, b in zip(swings, swings[1:], strict=False))

@@ -133,10 +133,6 @@ def after(pilot: Facts) -> dict[str, str]:
     return {name: now(pilot, name) for name in _results(pilot)}
 
 
-def _best_mean(pilot: Facts) -> float:
-    return min(mean(costs(pilot, option)) for option in OPTIONS)
-
-
 def value(pilot: Facts) -> float:
     """What is saved, on average, by choosing after the result: summed without a loss where the
     choice never changes.

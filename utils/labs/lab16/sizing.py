@@ -11,7 +11,7 @@ from utils.labs import Criterion, Facts
 from utils.labs.criteria import not_of_the_form
 from utils.labs.lab16.replica import serve
 from utils.labs.values import right_or_none
-from utils.labs.wrong_answers import Known
+from utils.labs.wrong_answers import Known, column
 
 SAYS = says("lab16")
 
@@ -143,9 +143,7 @@ def judge_capacity(case: Facts, facts: Facts) -> list[Criterion]:
     texts = SAYS["none-too-early"], SAYS["a-number-for-no-fleet"]
 
     def judge_item(name: str, weight: int) -> Criterion:
-        def numbers(facts: Facts) -> list[Any]:
-            return [item[name] for item in facts["response"]]
-
+        numbers = column(name)
         known = Known("lab16.ex5", case, numbers)
         advice = SAYS["play-the-fleet"] if name == "replicas" else _ADVICE
         right = [item[name] for item in rights]

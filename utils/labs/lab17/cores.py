@@ -18,11 +18,13 @@ def make_incident(rng: random.Random, kind: str) -> Facts:
     """An incident. kind: "gap" has free cores, and before them too short a range; "none" has none
     that suffice; "start" has them at once.
     """
-    each = rng.choice((2, 4))  # logical cores of a device, of trn1.32xlarge and trn2.48xlarge
-    size = rng.choice((each + 1, 2 * each, 2 * each + 1))
-    need = -(-size // each)  # free devices in a row
-    asked = rng.randint(3, 5) * each - rng.choice((1, 2))
-    held = {device: 0 for device in range(asked // each, (asked + size - 1) // each + 1)}
+    per_device = rng.choice((2, 4))  # logical cores of a device, of trn1.32xlarge and trn2.48xlarge
+    size = rng.choice((per_device + 1, 2 * per_device, 2 * per_device + 1))
+    need = -(-size // per_device)  # free devices in a row
+    asked = rng.randint(3, 5) * per_device - rng.choice((1, 2))
+    held = {
+        device: 0 for device in range(asked // per_device, (asked + size - 1) // per_device + 1)
+    }
     pids = rng.sample(range(2000, 400000), 4)
     second = max(held)
     if kind == "none" or rng.random() < 0.5:  # two runs hold what is asked for
@@ -40,8 +42,8 @@ def make_incident(rng: random.Random, kind: str) -> Facts:
     listing: list[dict[str, Any]] = [
         {
             "neuron_device": device,
-            "nc_count": each,
-            "neuroncore_ids": list(range(device * each, (device + 1) * each)),
+            "nc_count": per_device,
+            "neuroncore_ids": list(range(device * per_device, (device + 1) * per_device)),
             "neuron_processes": [
                 {"pid": pids[3], "command": watchers[device], "neuron_runtime_version": "NA"},
                 *([{

@@ -34,9 +34,9 @@ def judge_incidents(
         wrong = [p for p, value in enumerate(values) if value != right[p]]
         telling: list[int] = []
         for text, entry, others in known:
-            told = [p for p in wrong if others[p] != right[p] and _is_same(values[p], others[p])]
-            if entry == name and len(told) > len(telling):
-                telling, sentence = told, text
+            equal = [p for p in wrong if others[p] != right[p] and _is_same(values[p], others[p])]
+            if entry == name and len(equal) > len(telling):
+                telling, sentence = equal, text
         wrong.sort(key=lambda p: p not in telling)
         message = ""
         if wrong:

@@ -83,13 +83,13 @@ def events() -> Iterator[Event]:
 
 def open_runs() -> dict[str, Event]:
     """Runs that began and of which no end is recorded: the first event of each, by run."""
-    open_runs: dict[str, Event] = {}
+    result: dict[str, Event] = {}
     for event in events():
         if event["event"] == "begin":
-            open_runs[event["run"]] = event
+            result[event["run"]] = event
         elif event["event"] == "ended":
-            open_runs.pop(event["run"], None)
-    return open_runs
+            result.pop(event["run"], None)
+    return result
 
 
 def runs() -> set[str]:
