@@ -12,6 +12,7 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 
 from utils.course import kernel_server
+from utils.course.catalog import ROOT
 from utils.course.runner import kernel_environment
 
 SECONDS = 60
@@ -114,6 +115,28 @@ def test_a_death_is_noticed_with_its_cause(
         client.execute(f"import os; {ending}")
         assert wait_for(lambda: process.poll() is not None)
         assert process.returncode == code
+
+
+def test_a_kernel_has_a_fork_server_that_has_imported_already(
+    server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = f"""
+import multiprocessing, os, sys
+sys.path.insert(0, {str(ROOT)!r})
+from utils.xla import fresh
+def look():
+    print("from there", flush=True)
+    return "ipykernel.kernelapp" in sys.modules, os.environ["SET_IN_A_CELL"], os.getppid()
+os.environ["SET_IN_A_CELL"] = "yes"
+os.dup2(os.open("output", os.O_CREAT | os.O_WRONLY), 1)
+fresh.PRELOAD = "json"
+imported, variable, parent = fresh.run(look)
+print(imported, variable, parent == multiprocessing.forkserver._forkserver._forkserver_pid)
+os.kill(parent, 9), os.waitpid(parent, 0)
+"""
+    with kernel(server, tmp_path, monkeypatch) as (_, client):
+        assert run(client, ask) == "True yes True"
+    assert (tmp_path / "output").read_text() == "from there\n"
 
 
 def test_without_a_server_the_launcher_becomes_an_ordinary_kernel(

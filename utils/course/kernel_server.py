@@ -18,9 +18,9 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
@@ -30,6 +30,7 @@ POLL_SECONDS = 0.05
 """How long the end of a kernel may go unnoticed."""
 
 _HEADER = 8
+_MOST_FDS = 5
 
 
 def launcher(path: Path) -> list[str]:
@@ -76,11 +77,9 @@ def serve(path: Path, environment: dict[str, str], modules: tuple[str, ...]) -> 
 def _launch(path: str, arguments: list[str]) -> NoReturn:
     """Have a kernel made, and be its stand-in until it ends."""
     server = socket.socket(socket.AF_UNIX)
-    request = json.dumps([arguments, dict(os.environ), os.getcwd()]).encode()
     try:
         server.connect(path)
-        socket.send_fds(server, [len(request).to_bytes(_HEADER)], [0, 1, 2])
-        server.sendall(request)
+        _send_request(server, arguments, [0, 1, 2])
         kernel = int.from_bytes(_receive(server, _HEADER))
     except OSError:
         ordinary = [sys.executable, "-m", "ipykernel_launcher", *arguments]
@@ -98,6 +97,12 @@ def _launch(path: str, arguments: list[str]) -> NoReturn:
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
+
+
+def _send_request(connection: socket.socket, arguments: list[str], fds: list[int]) -> None:
+    request = json.dumps([arguments, dict(os.environ), os.getcwd()]).encode()
+    socket.send_fds(connection, [len(request).to_bytes(_HEADER)], fds)
+    connection.sendall(request)
 
 
 def _receive(connection: socket.socket, size: int) -> bytes:
@@ -166,7 +171,9 @@ def _import(modules: list[str]) -> None:
 
 
 class _Request(NamedTuple):
-    """What a launcher hands on: its own arguments, environment, folder, and standard streams."""
+    """What a launcher hands on: its arguments, environment, folder, and standard streams. From a
+    kernel it is a command of Python's, and two descriptors come before the streams.
+    """
 
     arguments: list[str]
     environment: dict[str, str]
@@ -176,7 +183,7 @@ class _Request(NamedTuple):
 
 def _read_request(connection: socket.socket) -> _Request | None:
     try:
-        head, fds, _, _ = socket.recv_fds(connection, _HEADER, 3)
+        head, fds, _, _ = socket.recv_fds(connection, _HEADER, _MOST_FDS)
         arguments, environment, folder = json.loads(_receive(connection, int.from_bytes(head)))
         return _Request(arguments, environment, folder, fds)
     except (OSError, ValueError):
@@ -215,10 +222,61 @@ def _become_kernel(request: _Request) -> None:
     os.chdir(folder)
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed()  # else all kernels draw the same numbers
+    _keep_a_fork_server()
     from ipykernel.kernelapp import launch_new_instance
 
     # A kernel ends with its parent: the server, not the launcher's, of which Jupyter tells it.
     launch_new_instance(arguments, parent_handle=os.getppid())
+
+
+_FORK_SERVER = "from multiprocessing.forkserver import main; "
+
+
+def _keep_a_fork_server() -> None:
+    """Fork, while the kernel has one thread, the process that becomes Python's fork server once the
+    kernel asks for one, as utils.xla.fresh does: it has imported torch_xla already.
+    """
+    from multiprocessing import util
+
+    ours, theirs = socket.socketpair()
+    server = os.fork()
+    if server == 0:
+        ours.close()
+        _become_fork_server(theirs)
+    theirs.close()
+    start = util.spawnv_passfds
+
+    def take(path: str | bytes, arguments: Sequence[str], fds: Sequence[int]) -> int:
+        if not arguments[-1].startswith(_FORK_SERVER):
+            return start(path, arguments, fds)
+        util.spawnv_passfds = start  # a second one is started as ever
+        _send_request(ours, [arguments[-1]], [*fds, 0, 1, 2])
+        return server
+
+    util.spawnv_passfds = take
+
+
+def _become_fork_server(connection: socket.socket) -> NoReturn:
+    from multiprocessing import forkserver
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as Python's fork server does
+    try:
+        if request := _read_request(connection):
+            (command,), environment, folder, (listener, alive, *streams) = request
+            for target, fd in enumerate(streams):
+                os.dup2(fd, target)
+                os.close(fd)
+            os.environ.clear()
+            os.environ.update(environment)
+            os.chdir(folder)
+            sys.path[:0] = ["", *environment.get("PYTHONPATH", "").split(os.pathsep)]
+
+            def main(_listener: int, _alive: int, *preload: Any, **data: Any) -> None:
+                forkserver.main(listener, alive, *preload, **data)
+
+            exec(command.removeprefix(_FORK_SERVER), {"main": main})
+    finally:
+        os._exit(0)
 
 
 if __name__ == "__main__":
