@@ -259,6 +259,7 @@ def _keep_a_fork_server() -> None:
 def _become_fork_server(connection: socket.socket) -> NoReturn:
     from multiprocessing import forkserver
 
+    os.setpgrp()  # an ending kernel waits for the children of its group; this one ends by itself
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as Python's fork server does
     try:
         if request := _read_request(connection):
