@@ -49,16 +49,24 @@ def run(*command: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(arguments, env=settings, capture_output=True, text=True, timeout=240)
 
 
-def run_forked(*command: object) -> str:
-    """What a script prints, like `run`, in a process that need not import torch_xla once more."""
+def run_forked(*command: object, **environment: str) -> str:
+    """What a script prints, like `run`, in a process that need not import torch_xla once more.
+    Raises Raised with what it says when it exits.
+    """
 
     def printed(script: str, *arguments: str) -> str:
         sys.argv = [script, *arguments]
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            runpy.run_path(script, run_name="__main__")
+            try:
+                runpy.run_path(script, run_name="__main__")
+            except SystemExit as end:
+                if end.code:
+                    raise RuntimeError(end.code) from None
         return out.getvalue()
 
-    return fresh.run(printed, *map(str, command), environment={"OMP_NUM_THREADS": "1"})
+    return fresh.run(
+        printed, *map(str, command), environment={"OMP_NUM_THREADS": "1", **environment}
+    )
 
 
 def losses(printed: str) -> list[float]:
@@ -136,11 +144,22 @@ def test_a_checkpoint_of_a_fused_optimizer_costs_the_port_nothing(tmp_path: Path
     assert (m.executions, m.reads, m.fallbacks) == (3, 3, ())  # reads: each step is logged
 
 
+COPIES = "2 processes, 1 connected: each would train alone"
+
+
 def test_copies_that_would_train_alone_are_refused() -> None:
+    # In the environment in which torchrun starts the first of two.
+    world = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
+    with pytest.raises(fresh.Raised, match=COPIES):
+        run_forked(XLA, "--steps", "3", *SMALL, **world)
+
+
+@pytest.mark.exhaustive
+def test_torchrun_says_of_copies_that_each_would_train_alone() -> None:
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2")
     done = run(*launcher, XLA, "--steps", "3", *SMALL)
     assert done.returncode != 0
-    assert "2 processes, 1 connected: each would train alone" in done.stderr
+    assert COPIES in done.stderr
     assert losses(done.stdout) == []
 
 

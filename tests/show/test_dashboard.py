@@ -255,7 +255,9 @@ def test_the_headline_says_costs_saving_and_probability(name: str) -> None:
     assert not re.search(r"\d{5}", re.sub(r"<[^>]*>", "", shown)), "a number without separators"
 
 
-@every_scenario
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.exhaustive] * (n != LORA)) for n in scenarios()]
+)
 def test_figures_are_described_in_words(name: str) -> None:
     compared = compare(scenario(name), draws=100)
     swings = tornado(compared.scenario)

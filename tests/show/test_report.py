@@ -28,6 +28,7 @@ CASES = content("decision_cases.yaml")["cases"]
 every_scenario = pytest.mark.parametrize("name", NAMES)
 
 
+@cache
 def decision(case: str, comparison: object = None) -> Decision:
     return decide(Answers.from_mapping(CASES[case]["answers"]), comparison=comparison)
 

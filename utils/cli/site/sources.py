@@ -139,9 +139,10 @@ def _write_made(folder: Path, root: Path) -> None:
     from utils.nki.tool import reference  # late: it loads the simulator
 
     rule_pages.write_pages(folder / "tools" / "rules")
-    rules = sorted(path.stem for path in (folder / "tools" / "rules").glob("*.md"))
-    with (folder / "tools" / "rules" / "index.md").open("a", encoding="utf-8") as file:
-        file.write(_toctree("Rules", [name for name in rules if name != "index"]))
+    for path in (folder / "tools" / "rules").glob("*.md"):
+        if path.stem != "index":  # which links to all: in the menu of each page they would be half
+            text = path.read_text(encoding="utf-8")
+            path.write_text(f"---\norphan: true\n---\n{text}\n[All rules](index.md)\n", "utf-8")
     made = {
         "claims.md": _claims(),
         "error_codes.md": _error_codes(root),
