@@ -99,10 +99,11 @@ class Modules:
                 folder = os.path.dirname(folder)
                 starts.append(folder)
             starts.append(os.path.join(self.root, "src"))
+        if len(parts) == 1 and not level:
+            return None
         for start in starts:
-            for end in range(len(parts) - 1, -1, -1):
-                place = os.path.join(start, *parts[:end])
-                for path in (f"{place}.py", os.path.join(place, "__init__.py")):
-                    if end == len(parts) - 1 and (end or level) and self._is_file(path):
-                        return path, parts[-1]
+            place = os.path.join(start, *parts[:-1])
+            for path in (f"{place}.py", os.path.join(place, "__init__.py")):
+                if self._is_file(path):
+                    return path, parts[-1]
         return None
