@@ -106,15 +106,15 @@ def is_xla(node: ast.AST | None) -> bool:
     return isinstance(text, str) and XLA.match(text) is not None
 
 
-def forgets_others(at: "State", node: ast.If) -> None:
-    """`if x.is_cuda: ... else: ...`: what is neither takes the way of the CPU."""
+def forgets_others(at: "State", test: ast.expr, others: list[ast.stmt]) -> None:
+    """`if x.is_cuda: ... else: ...`, and a return before all else: what is neither takes the way of
+    the CPU, unless the others are moved to their device.
+    """
     if any(
-        isinstance(one, ast.Attribute) and one.attr == "to"
-        for item in node.orelse
-        for one in walk(item)
+        isinstance(one, ast.Attribute) and one.attr == "to" for item in others for one in walk(item)
     ):
         return
-    for one in walk(node.test):
+    for one in walk(test):
         asks = isinstance(one, ast.Attribute) and one.attr == "is_cuda"
         if asks or (isinstance(one, ast.Compare) and written(one.left).endswith("device.type")):
             at.report("cuda-fallback", one, "any other accelerator is treated as the CPU")

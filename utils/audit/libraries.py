@@ -285,6 +285,13 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         at.report("pin-memory", node.func)
 
 
+def settings(at: "State", node: ast.Dict) -> None:
+    """DeepSpeed's settings: {"zero_optimization": {"stage": 2}}."""
+    for key in node.keys:
+        if getattr(key, "value", "") == "zero_optimization":
+            at.report("deepspeed", node)
+
+
 def _places(node: ast.Call, position: int) -> bool:
     """The call says on which device, by a keyword or at this position."""
     words = {item.arg for item in node.keywords}

@@ -78,8 +78,11 @@ class Reader(State):
         if stops(node.body):
             state |= {"loops": 0, "epochs": False, "once": True}
         alone = self.torch and yes is ELSEWHERE and not node.orelse and self.guard is None
-        if self.torch and yes is ELSEWHERE and node.orelse and self.guard is None:
-            cuda_devices.forgets_others(self, node)
+        if self.torch and self.guard is None:
+            if yes is ELSEWHERE and (node.orelse or _gives_back(node.body)):
+                cuda_devices.forgets_others(self, node.test, node.orelse)
+            elif no is ELSEWHERE and _gives_back(node.body):
+                cuda_devices.forgets_others(self, node.test, node.body)
         with self.having(optional=optional or chosen, alone=alone or self.alone, **state):
             self.branch(node.body, yes, self.body)
         fails = stops(node.orelse) if node.orelse else False
@@ -364,6 +367,7 @@ class Reader(State):
     def _on_Dict(self, node: ast.Dict) -> None:
         tensor_values.framed(self, node)
         cuda_devices.items(self, node)
+        libraries.settings(self, node)
 
     def _on_Tuple(self, node: ast.Tuple) -> None:
         cuda_devices.elements(self, node)

@@ -246,11 +246,11 @@ def _keep_a_fork_server() -> None:
     theirs.close()
     start = util.spawnv_passfds
 
-    def take(path: str | bytes, arguments: Sequence[str], fds: Sequence[int]) -> int:
-        if not arguments[-1].startswith(_FORK_SERVER):
-            return start(path, arguments, fds)
+    def take(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:
+        if not args[-1].startswith(_FORK_SERVER):
+            return start(path, args, passfds)
         util.spawnv_passfds = start  # a second one is started as ever
-        _send_request(ours, [arguments[-1]], [*fds, 0, 1, 2])
+        _send_request(ours, [args[-1]], [*passfds, 0, 1, 2])
         return server
 
     util.spawnv_passfds = take
