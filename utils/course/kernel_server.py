@@ -214,12 +214,7 @@ def _kill(kernel: int) -> None:
 def _become_kernel(request: _Request) -> None:
     arguments, environment, folder, fds = request
     os.setsid()
-    for target, fd in enumerate(fds):
-        os.dup2(fd, target)
-        os.close(fd)
-    os.environ.clear()
-    os.environ.update(environment)
-    os.chdir(folder)
+    _take_over(environment, folder, fds)
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed()  # else all kernels draw the same numbers
     _keep_a_fork_server()
@@ -227,6 +222,16 @@ def _become_kernel(request: _Request) -> None:
 
     # A kernel ends with its parent: the server, not the launcher's, of which Jupyter tells it.
     launch_new_instance(arguments, parent_handle=os.getppid())
+
+
+def _take_over(environment: dict[str, str], folder: str, streams: list[int]) -> None:
+    """Have the environment, working directory and standard streams of the process that asked."""
+    for target, fd in enumerate(streams):
+        os.dup2(fd, target)
+        os.close(fd)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
 
 
 _FORK_SERVER = "from multiprocessing.forkserver import main; "
@@ -264,12 +269,7 @@ def _become_fork_server(connection: socket.socket) -> NoReturn:
     try:
         if request := _read_request(connection):
             (command,), environment, folder, (listener, alive, *streams) = request
-            for target, fd in enumerate(streams):
-                os.dup2(fd, target)
-                os.close(fd)
-            os.environ.clear()
-            os.environ.update(environment)
-            os.chdir(folder)
+            _take_over(environment, folder, streams)
             sys.path[:0] = ["", *environment.get("PYTHONPATH", "").split(os.pathsep)]
 
             def main(_listener: int, _alive: int, *preload: Any, **data: Any) -> None:
