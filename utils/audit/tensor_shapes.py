@@ -59,7 +59,6 @@ COLLATOR = re.compile(r"DataCollator(With|For(?!LanguageModeling|PermutationL))\
 DROPS = 9  # where a DataLoader takes drop_last by position
 # Arguments of generate() of transformers
 GENERATES = {"max_new_tokens", "use_cache", "do_sample", "generation_config"}
-# What keeps its cache at one length
 COUNTED = re.compile(
     r"(^|_)(mem_(start|end)|start_?pos|seq_?len_offset|sequence_len_offset|current_(length|pos|len)|cur_(len|pos)"
     r"|cache_len|past_len\w*|prefix_len|num_computed_tokens|total_token_num|max_len_in_batch)$"
