@@ -144,7 +144,7 @@ def test_branches_that_leave_another_accelerator_on_the_cpu() -> None:
         word = "cuda" if x else "cpu"
         print("gpu" if "cuda" in device else "cpu")
     """
-    assert rules(source) == ["cuda-fallback"] * 2
+    assert rules(source) == [*["cuda-fallback"] * 2, *["cuda-query"] * 2]
 
 
 def test_modules_that_are_built_for_cuda_and_device_names_that_are_passed_on() -> None:
@@ -268,3 +268,71 @@ def test_a_folder_of_the_project_is_no_package_of_that_name(tmp_path: Path) -> N
 def test_source_of_python_2_is_read_too() -> None:
     old = "import torch\nprint 'a', 1\nx.cuda(async=True)\nexcept_ = 1\n"
     assert [(item.rule, item.line) for item in audit_source(old).findings] == [("cuda-move", 3)]
+
+
+def test_names_of_a_projects_own_that_say_what_they_need() -> None:
+    source = """
+        import torch
+        from accelerate import utils
+        from exllamav3 import Cache, Model
+        from sagemaker.huggingface import HuggingFaceModel
+        from torch.nn.attention import SDPBackend
+        from transformers.utils import is_torch_bf16_gpu_available
+        from vllm import _custom_ops as ops
+
+        cache = Cache(100)
+        model = Model.from_config("a")
+        model.load(cache)
+        ops.scaled_int8_quant(x)
+        kinds = [SDPBackend.MATH]
+        scaler = utils.GradScalerKwargs(backoff_factor=0.5)
+        config.enable_cuda_graph = True
+        params = {"attn_mode": "flash_attn_nc"}
+        encoder = Encoder("a", torchscript=True)
+        model, optimizer = torch.load(file)
+        serve('{"kv_connector": "PyNcclConnector"}')
+        HuggingFaceModel(pytorch_version="1.13.1").deploy(1, "ml.inf2.xlarge")
+        if is_torch_bf16_gpu_available() and platform.is_cuda():
+            pass
+    """
+    report = audit_source(dedent(source))
+    assert [(item.line, item.rule) for item in report.findings] == [
+        (4, "cuda-package"),
+        (6, "attention-backend"),
+        (7, "cuda-query"),
+        (8, "cpp-extension"),
+        (10, "cuda-package"),
+        (11, "cuda-package"),
+        (12, "cuda-package"),
+        (13, "cpp-extension"),
+        (14, "attention-backend"),
+        (15, "grad-scaler"),
+        (16, "cuda-api"),
+        (17, "flash-attn"),
+        (18, "torchscript"),
+        (19, "load-location"),
+        (20, "nccl"),
+        (21, "neuron-image"),
+        (22, "cuda-query"),
+    ]
+    assert all(item.rule == "nccl" for item in audit_source(CONNECTOR, "serve.sh").findings)
+    assert audit_source(CONNECTOR, "serve.sh").findings
+
+
+CONNECTOR = """vllm serve --kv-transfer-config '{"kv_connector":"PyNcclConnector"}'"""
+
+
+def test_caches_that_grow_and_masks_that_are_inverted() -> None:
+    source = """
+        import torch
+        from transformers import DynamicCache
+
+        class Attention(torch.nn.Module):
+            def forward(self, keys, values, past_key_value, acceptance, logits):
+                keys, values = past_key_value.update(keys, values, self.layer, {})
+                logits[~acceptance] = -1e9
+                return keys
+
+        cache = DynamicCache()
+    """
+    assert rules(source) == ["growing-cat", "boolean-mask", "growing-cat"]

@@ -5,6 +5,7 @@ import json
 import linecache
 import random
 from collections.abc import Callable
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,7 +114,13 @@ def answer_from(source: str, exercise_id: str, names: dict) -> Callable[..., Any
 
 
 def cases_of(exercise_id: str, seed: object) -> list[Facts]:
-    return judge(exercise_id).cases(random.Random(str(seed)))
+    """The cases of a seed, each time as new objects: drawing them takes a moment."""
+    return deepcopy(_cases(exercise_id, str(seed)))
+
+
+@cache
+def _cases(exercise_id: str, seed: str) -> list[Facts]:
+    return judge(exercise_id).cases(random.Random(seed))
 
 
 def verdict_of(exercise_id: str, answer: Callable[..., Any], seed: object) -> Verdict:

@@ -18,14 +18,16 @@ DEVICE = re.compile(r"(^|_)(devices?|dev|device_(type|types|name|str|id|map)|map
 BACKEND = re.compile(r"(^|_)(backend|process_group_backend|ddp_backend)$", re.I)
 PINNED = re.compile(r"(^|_)pin_mem(ory)?$", re.I)
 OPTION = re.compile(
-    r"attn_impl(ementation)?$|^load_in_[48]bit$|^use_flash_attention_2$|(^|_)optim(izer)?(_type|_name)?$"
+    r"attn_impl(ementation)?$|^(attn|attention)_(mode|type|backend|kernel)$|^load_in_[48]bit$|^use_flash_attention_2$|(^|_)optim(izer)?(_type|_name)?$"
 )
 PINNED_PLACE = 7  # where a DataLoader takes pin_memory by position
 START = re.compile(r"cuda:?(%[ds]|\{\w*\}|\d+)?$")
 ROLES = ((DEVICE, "device"), (BACKEND, "backend"), (PINNED, "pinned"), (OPTION, "option"))
 # Settings that choose a package for CUDA, as they are written.
 CHOSEN = (
-    (re.compile(r"flash_attention_\d"), "flash-attn"),
+    (re.compile(r"flash_?att(ention|n)\w*", re.I), "flash-attn"),
+    (re.compile(r"flash_?infer\w*", re.I), "cuda-package"),
+    (re.compile(r"xformers", re.I), "xformers"),
     (re.compile(r"\w*(8bit|4bit|paged|bnb)\w*"), "bitsandbytes"),
     (re.compile(r"\w+_apex_fused"), "apex"),
     (re.compile(r"\w+_fused"), "fused-optimizer"),
@@ -35,6 +37,9 @@ SPREAD = {"auto", "balanced", "balanced_low_0", "sequential"}
 NUMBERED = re.compile(r"^-*(device|DEVICE)$|(^|_)device_map$")
 XLA_OPTIONS = {"xla", "xla_fsdp_v2", "xla_fsdp_grad_ckpt"}
 XLA = re.compile(r"(xla|jax)(:\d+)?$")
+# Words beside which "cuda" is a device, and what a table of devices lacks.
+DEVICES = {"cpu", "gpu", "mps", "xpu", "npu", "hpu", "xla", "tpu", "rocm", "meta", "auto", "none"}
+BY_DEVICE = "a table by device, which has no entry for others"
 NCCL = re.compile(r"(^|:)(nccl|smddp|ucc)$")
 FIELDS = NAMES["field_functions"]
 # Functions that are given a name of a device and no device.
@@ -78,6 +83,7 @@ def device(at: "State", node: ast.AST, sink: Sink | None = None, numbers: bool =
             for place in node.elts:
                 if not (words and is_cuda(place)) or numbered(place):
                     device(at, place)
+            elements(at, node)
         case ast.Name():
             home = at.scope.find(node.id)
             if home is not None and sink is None:
@@ -277,7 +283,10 @@ def defaults(at: "State", args: ast.arguments) -> None:
 
 def items(at: "State", node: ast.Dict) -> None:
     """The entries of a dictionary, each under its key."""
+    keys = {getattr(key, "value", None) for key in node.keys}
     for key, value in zip(node.keys, node.values, strict=True):
+        if at.torch and key is not None and is_cuda(key) and keys & DEVICES:
+            at.report("cuda-device", key, BY_DEVICE, "note")
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             named(at, key.value, value)
             if key.value == "nvcc" and not isinstance(value, ast.List):
@@ -290,9 +299,14 @@ def items(at: "State", node: ast.Dict) -> None:
 def elements(at: "State", node: ast.Tuple | ast.List | ast.Set) -> None:
     """A list with "cuda:0" in it; one with plain "cuda" may be a list of words."""
     if not at.foreign and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+        words = {getattr(elt, "value", None) for elt in node.elts}
         for elt in node.elts:
             if numbered(elt):
                 at.report("cuda-device", elt)
+            elif at.torch and is_cuda(elt) and words & DEVICES:
+                at.report("cuda-device", elt, "one of the devices that it knows", "note")
+            elif at.torch and is_xla(elt) and words & DEVICES and words & {"cuda", "gpu", "cpu"}:
+                legacy.report(at, "xla-device", elt, "one of the devices that it knows")
 
 
 def called(at: "State", node: ast.Call, name: str) -> None:
@@ -319,8 +333,12 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         named(at, "pin_memory", node.args[PINNED_PLACE])
     option = _option(node, last)
     for keyword in node.keywords:
+        if keyword.arg == "choices" and isinstance(keyword.value, ast.List | ast.Tuple | ast.Set):
+            elements(at, keyword.value)
         if keyword.arg in ("help", "choices", "description"):
             continue
+        if keyword.arg == "cuda" and name == "dict" and at.torch and len(node.keywords) > 1:
+            at.report("cuda-device", keyword.value, BY_DEVICE, "note")
         if keyword.arg == "default" and option:
             named(at, option, keyword.value)
         elif keyword.arg == "type" and name == "torch.device":

@@ -17,7 +17,11 @@ TYPE = re.compile(r"torch\.cuda\.\w*(Tensor|Storage)$")
 VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+$")
 # Names of CUDA that stand elsewhere in torch.
 OTHERS = (
-    (re.compile(r"torch\._C\._(cuda_|jit_set_nvfuser|jit_set_texpr_fuser)"), "cuda-api"),
+    (
+        re.compile(r"torch\._C\._(cuda_|jit_set_nvfuser|jit_set_texpr_fuser|jit_\w*fuse_on_gpu)"),
+        "cuda-api",
+    ),
+    (re.compile(r"torch\.nn\.attention\.SDPBackend\b"), "attention-backend"),
     (
         re.compile(
             r"torch\.distributed\.(ProcessGroupNCCL|Backend\.NCCL|distributed_c10d\.ProcessGroupNCCL)"
@@ -92,7 +96,10 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
         return True
     for pattern, rule in OTHERS:
         if pattern.match(name):
-            at.report(rule, node)
+            before = at.hits[-1] if at.hits else None
+            line = getattr(before.node, "lineno", 0) if before and before.rule == rule else 0
+            if line != getattr(node, "lineno", 0):  # sdpa_kernel(SDPBackend.MATH) is said once
+                at.report(rule, node)
             return True
     if name.startswith("torch.backends.cud") and name.split(".")[-1] in ("version", "is_built"):
         at.report("cuda-query", node)
@@ -117,6 +124,10 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
 
 def imported(at: "State", node: ast.ImportFrom, names: list[str]) -> None:
     """`from torch.cuda import x` with no use of x in this file: others take it from here."""
+    for alias in node.names:
+        if node.module == "torch.nn.attention" and alias.name in ("SDPBackend", "sdpa_kernel"):
+            at.report("attention-backend", node, "imported here", "note")
+            break
     if not f"{node.module}.".startswith("torch.cuda."):
         return
     for alias, name in zip(node.names, names, strict=True):

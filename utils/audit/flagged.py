@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 CALLED = ("CUDAExtension", "CppExtension", "load", "load_inline")  # said by a check of their own
 # What these packages make is used by methods of its own: model.to_neuron(), engine.backward(loss).
-FOLLOWED = {"transformers-neuronx", "nxd-inference", "deepspeed", "torch-neuron"}
+FOLLOWED = {"transformers-neuronx", "nxd-inference", "deepspeed", "torch-neuron", "cuda-package"}
 # ... by these only; what the others make has methods of its own throughout.
 METHODS = {
     "deepspeed": {"backward", "step", "save_checkpoint", "load_checkpoint", "save_16bit_model"},

@@ -12,6 +12,7 @@ from utils.audit.scopes import walk, written
 if TYPE_CHECKING:
     from utils.audit.state import State
 
+XLA = re.compile(r"xla(:\d+)?$")
 CHOSEN = ("xla", "tpu", "neuron")
 CAN_DO_WITHOUT = "the code can do without it, or chooses it"
 OF_TORCH = ("torch.ops.neuron.", "torch.classes.neuron.", "torch.neuron.")
@@ -22,7 +23,8 @@ SCRIPTS = {
     for name in ("freeze", "load", "optimize_for_inference", "optimized_execution", "script")
 } | {"torch.jit.trace", "torch.jit.trace_module"}
 ASKS = re.compile(r"(^|[._])(find_spec|(check|has|is)_(module|package)(_available)?)$")
-SPEAKS = ("neuron", "jetstream", "inf1", "large", "local_gpu")  # of older software, or of machines
+# Words of texts about older software, machines, or communication.
+SPEAKS = ("neuron", "jetstream", "inf1", "large", "local_gpu", "nccl")
 LONGEST = 400
 """Characters of a text that may be an address; longer ones are prose."""
 
@@ -90,6 +92,13 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             rule = legacy_rule(str(getattr(asked, "value", "")))
             if rule:
                 at.report(rule, asked, "asks whether it is there", "note")
+
+
+def compared(at: "State", node: ast.Compare) -> None:
+    """device == "xla": what the program does for PyTorch/XLA alone."""
+    sides = [getattr(one, "value", None) for one in (node.left, *node.comparators)]
+    if at.torch and any(isinstance(one, str) and XLA.match(one) for one in sides):
+        at.report("xla-device", node, "decides by it", "note")
 
 
 def scripted(at: "State", base: ast.expr) -> None:

@@ -40,7 +40,8 @@ WRAPPER = re.compile(r"^C(uda|UDA)[A-Z]\w+$")
 TRITON = re.compile(r"(\w+_)?triton(_\w+)?$")
 ABOUT_CUDA = re.compile(r"(\w+_)?cuda(_\w+)?$")
 # A compiled module of the project itself, by the names that are usual.
-OWN = re.compile(r"(^|\.)(_ext|_C|_cuda|_extension|_backend)(\.|$)")
+OWN = re.compile(r"(^|\.)(_ext|_C|_cuda|_extension|_backend|_custom_ops)(\.|$)")
+ASKS = re.compile(r"is_\w*(cuda|gpu)_available$")
 KNOWN = {"torch", "numba", "jax", "jaxlib"}
 FREE_MODES = {None, "default"}
 SCHEDULERS = ("ray.", "submitit.", "modal.")
@@ -86,6 +87,9 @@ CHOOSES = {
     "sentence_transformers.SentenceTransformer": 2,
     "transformers.pipeline": 9,
 }
+# Classes of SageMaker that choose an image by a version of PyTorch, and machines with Neuron.
+IMAGES = {"HuggingFace", "HuggingFaceModel", "PyTorch", "PyTorchModel"}
+MACHINE = re.compile(r"ml\.(inf|trn)\d")
 TRAINERS = ("lightning", "pytorch_lightning")
 
 
@@ -109,6 +113,8 @@ def rule_of(at: "State | _Other", module: str) -> str:
         return "cuda-package"
     if last == "BitsAndBytesConfig":
         return "bitsandbytes"
+    if ASKS.match(last):
+        return "cuda-query"
     if root in KNOWN:
         return next((rule for pattern, rule in OF_TORCH if pattern.match(module)), "")
     # Of a project for CUDA its name says so, in the files beside its package as well.
@@ -316,22 +322,42 @@ def _by_names(
     if last.endswith("TrainingArguments") and not _is(given.get("deepspeed"), None):
         if "deepspeed" in given:
             at.report("deepspeed", given["deepspeed"])
+    if last in IMAGES and "pytorch_version" in given:
+        if any(MACHINE.match(_text(one)) for one in walk(at.names.tree)):
+            legacy.report(at, "neuron-image", given["pytorch_version"], "it chooses the image")
+    if last == "GradScalerKwargs":
+        at.report("grad-scaler", node.func, "its settings")
+    if _is(given.get("torchscript"), True):
+        at.report("torchscript", given["torchscript"])
     if last == "load_state_dict" and node.args:
         for one in walk(node.args[0]):
             kept = at.scope.names.get(one.id, ()) if isinstance(one, ast.Name) else ()
             for call in [one, *(item.node for item in kept)]:
                 if isinstance(call, ast.Call) and at.dotted(call.func) == "torch.load":
                     _located(at, call)
-    elif name == "torch.load" and node.args and any(map(WEIGHTS.search, _words(node.args[0]))):
-        _located(at, node)
+    elif name == "torch.load" and node.args:
+        if any(map(WEIGHTS.search, [*_words(node.args[0]), *at.functions[-1:]])):
+            _located(at, node)
     if RUNS.search(last or written(node.func)):
         texts = [one for one in walk(node) if INSTALLS.search(_text(one))]
         for rule in requirements.in_command(" ".join(map(_text, walk(node)))) if texts else ():
             at.report(rule, texts[0], "an installation")
 
 
+def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
+    """model, optimizer = torch.load(file); config.enable_cuda_graph = True"""
+    if GRAPHS.match(written(target).split(".")[-1]) and _is(value, True):
+        at.report("cuda-api", target, "CUDA graphs")
+    if isinstance(value, ast.Call) and at.dotted(value.func) == "torch.load":
+        if any(map(WEIGHTS.search, _words(target))):
+            _located(at, value)
+
+
 def _located(at: "State", node: ast.Call) -> None:
     """torch.load(path), and no place where the tensors go."""
+    if node in at.reported:
+        return
+    at.reported.add(node)
     if len(node.args) == 1 and not {"map_location", None} & {item.arg for item in node.keywords}:
         at.report("load-location", node.func)
 

@@ -113,6 +113,7 @@ class Names:
         self.attributes: dict[str, list[tuple[ast.expr, Scope]]] = {}
         self.imports: set[str] = set()  # absolute imports, and their roots
         self.imported: set[str] = set()  # names that some import binds
+        self.local_imports: dict[str, str] = {}  # what functions import, by name
         self.methods: set[str] = set()  # names of all methods defined here
         self.defined: set[str] = set()  # names of all functions defined here
         self.buffers: list[tuple[Scope | None, str]] = []  # what a module takes to its device
@@ -240,6 +241,8 @@ class Names:
 
     def _import(self, scope: Scope, name: str, target: str) -> None:
         self.imported.add(name)
+        if scope.kind == "function":
+            self.local_imports.setdefault(name, target)
         scope.bind(name, Binding("import", None, target))
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, scope: Scope) -> None:
@@ -338,8 +341,8 @@ class Names:
 
     def _meaning(self, name: str, scope: Scope, follow: bool, depth: int) -> str:
         home = scope.find(name)
-        if home is None:
-            return name
+        if home is None:  # a name that only another function imports is meant to be that
+            return self.local_imports.get(name, name)
         targets = [item.target for item in home.names[name] if item.kind == "import"]
         others = [item for item in home.names[name] if item.kind != "import"]
         older = bool(targets) and targets[0].startswith("torch.")  # a class for an older torch

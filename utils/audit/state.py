@@ -76,7 +76,8 @@ class State:
         self.wrappers: set[str] = set()  # and functions of this file that build extensions
         self.scales = True  # no gradient scaler is made here: one that is used was passed on
         self.neuron: list[ast.AST] = []  # import torch_neuronx
-        self.asked: list[ast.Call] = []  # torch.cuda.is_available(), wherever it stands
+        self.asked: list[ast.AST] = []  # torch.cuda.is_available(), wherever it stands
+        self.compared: list[ast.AST] = []  # x.device.type == "cuda", x.is_cuda
         self._idioms: set[ast.AST] = set()
         self._decided: set[ast.AST] = set()
         self._dotted: dict[ast.AST, str] = {}
@@ -123,8 +124,10 @@ class State:
             for hit in self.hits
             if hit.rule in ANSWERED or hit.note == ONLY_CUDA
         }
-        for node in self.asked:
-            if self.torch and node.lineno not in answered:
+        for node in [*self.asked, *self.compared]:
+            line = getattr(node, "lineno", 0)
+            if self.torch and line not in answered:
+                answered.add(line)
                 self.hits.append(Hit("cuda-query", node, "note", "False here, and decides"))
 
     def idiom(self, origin: Origin) -> None:

@@ -66,6 +66,8 @@ COUNTED = re.compile(
 MOVES = re.compile(r"^(start|end|cur|current|prev|last)_(idx|index|pos|position|loc)$")
 GATHERED = re.compile(r"^(all|generated|output|input)_\w*(ids|tokens)$")
 RETURNED = re.compile(r"^(max|total)_(returned|seq|output|sequence)_(tokens|len|length)$")
+CACHE = re.compile(r"(^|[._])(past_key_values?|layer_past|kv_cache)$")
+KEYS_AND_VALUES = 2  # what update() of a cache is given, before the number of the layer
 PROMPT = re.compile(
     r"^(idx|ids|input_ids|tokens|context|x|(\w+_)?inputs)$|prompt|^input_(tokens|seq)$"
 )
@@ -521,6 +523,11 @@ def _caches(at: "State", node: ast.Call, method: str) -> None:
         at.report("growing-cat", node.func, "keys and values grow at each turn")
     elif at.functions[-1:] != ["forward"] and _keeps_cache(at, given.get("past_key_values")):
         at.report("growing-cat", node.func, "keys and values grow at each call")
+    elif last_of(node.func) == "DynamicCache" and "transformers" in at.names.imports:
+        at.report("growing-cat", node.func, "its keys and values grow with each token")
+    elif method == "update" and CACHE.search(written(node.func).rpartition(".")[0]):
+        if len(node.args) > KEYS_AND_VALUES:
+            at.report("growing-cat", node.func, "keys and values grow, unless the cache is static")
 
 
 def _keeps_cache(at: "State", node: ast.AST | None) -> bool:

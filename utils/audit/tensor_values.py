@@ -63,7 +63,8 @@ FINDS = {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive",
 REDUCES = {"sum", "mean", "max", "min", "norm", "abs", "any", "all", "prod"}
 TEST = re.compile(r"^test(_\w+|\d*|[A-Z]\w*)$")
 WRITES_OUT = re.compile(
-    r"^(\w+_)?(tensor_?(2|to)_?(np|numpy|im|img|image|array|pil|list)|to_?(np|numpy))$", re.I
+    r"^(\w+_)?(tensor_?(2|to)_?(np|numpy|im|img|image|array|pil|list)|to_?(np|numpy|cpu|host))$",
+    re.I,
 )
 TOKEN_IDS = re.compile(r"^(output|generated|pred)_(ids|tokens)$")
 READER = 12  # statements of a function that reads a tensor on the way
@@ -816,6 +817,8 @@ def is_mask(at: "State", node: ast.AST, surely: bool, depth: int = 6) -> bool:
     if depth == 0:
         return False
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        if surely and isinstance(node.operand, ast.Name) and at.kind(node.operand) != "host":
+            return True  # nothing but a mask is inverted to index with it
         return is_mask(at, node.operand, surely, depth - 1)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor):
         return any(is_mask(at, item, surely, depth - 1) for item in (node.left, node.right))

@@ -231,6 +231,7 @@ class Reader(State):
             cuda_names.assigned(self, target)
             tensor_shapes.assigned(self, target, node.value)
             flagged.assigned(self, target, node.value)
+            libraries.assigned(self, target, node.value)
 
     def _on_AugAssign(self, node: ast.AugAssign) -> None:
         cuda_names.assigned(self, node.target)
@@ -283,10 +284,13 @@ class Reader(State):
         self.reported.update(flagged.asked(node))
         tensor_shapes.compared(self, node)
         asks = any(self.guards.implied(node, outcome, self.scope) for outcome in (True, False))
+        legacy.compared(self, node)
         if not asks:
             self.children(node)
         elif isinstance(node.left, ast.Call) and self.dotted(node.left.func) == COUNT:
             self.asked.append(node.left)
+        else:
+            self.compared.append(node)
 
     def _on_Lambda(self, node: ast.Lambda) -> None:
         cuda_devices.defaults(self, node.args)
@@ -334,6 +338,8 @@ class Reader(State):
         is_torch = name.startswith("torch.") and not name.startswith("torch.neuron.")
         older = name.startswith("torch.classes.neuron.")
         done = cuda_names.used if is_torch and not older else legacy.used
+        if node.attr in ("is_cuda", "is_cuda_alike"):
+            self.compared.append(node)
         if not (name and done(self, node, name)) and not flagged.used(self, node):
             if node.attr == "_C" and name and not is_torch:
                 libraries.compiled(self, node)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cache, cached_property
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -51,7 +51,7 @@ def forbid(exercise_id: str, *names: str) -> Iterator[None]:
     audit_hook.compare(functions)
     try:
         for function, code in before:
-            function.__code__ = _refusal(function.__name__, place, code)
+            function.__code__ = _refusal(function.__name__, place, code.co_freevars)
         yield
     finally:
         for function, code in reversed(before):
@@ -61,16 +61,23 @@ def forbid(exercise_id: str, *names: str) -> Iterator[None]:
 
 def _functions_of(name: str) -> tuple[FunctionType, ...]:
     """The functions that a name stands for; a module's anew when more of it has been imported."""
-    thing = _thing(name)
-    inside = f"{name}."
-    imported = [m for m in tuple(sys.modules) if m.startswith(inside)]
-    key = name, thing, len(imported)
-    if key not in _known:
-        _known[key] = tuple(_functions(thing))
-    return _known[key]
+    thing = _loaded(name) or _thing(name)
+    known, count, functions = _known.get(name, (None, 0, ()))
+    if known is not thing or count != len(sys.modules):
+        functions = tuple(_functions(thing))
+        _known[name] = thing, len(sys.modules), functions
+    return functions
 
 
-_known: dict[tuple[str, Any, int], tuple[FunctionType, ...]] = {}
+_known: dict[str, tuple[Any, int, tuple[FunctionType, ...]]] = {}
+
+
+def _loaded(name: str) -> Any:
+    """What a dotted name stands for, if its module is imported already; else None."""
+    module, _, last = name.rpartition(".")
+    if name in sys.modules or module not in sys.modules:
+        return sys.modules.get(name)
+    return inspect.getattr_static(sys.modules[module], last, None)
 
 
 def _absent(name: str) -> bool:
@@ -78,12 +85,13 @@ def _absent(name: str) -> bool:
     return importlib.util.find_spec(name) is None
 
 
-def _refusal(name: str, place: str, code: CodeType) -> CodeType:
-    """Code that raises, with the free variables of `code`: without them it would not fit."""
+@cache
+def _refusal(name: str, place: str, free: tuple[str, ...]) -> CodeType:
+    """Code that raises, with the free variables of a function: without them it would not fit."""
     message = f"{name} belongs to the course: write this one yourself, it is {place}"
     made: dict[str, Any] = {}
     exec(f"def refuse(*_, **__):\n    raise RuntimeError({message!r})", made)
-    return made["refuse"].__code__.replace(co_freevars=code.co_freevars)
+    return made["refuse"].__code__.replace(co_freevars=free)
 
 
 def _thing(name: str) -> Any:
