@@ -336,3 +336,64 @@ def test_caches_that_grow_and_masks_that_are_inverted() -> None:
         cache = DynamicCache()
     """
     assert rules(source) == ["growing-cat", "boolean-mask", "growing-cat"]
+
+
+def test_what_says_by_its_words_that_it_is_for_gpus_or_tpus() -> None:
+    source = """
+        import sys
+        import ray
+        import torch
+        from metaflow import nvcf
+        from torch.utils.data import DataLoader
+
+        use_cuda = torch.cuda.is_available()
+        loader = DataLoader(data, pin_memory=use_cuda)
+        def product(v, z):
+            return cauchy_mult(v, z, backend="GPU")
+        def seconds(start: torch.cuda.Event) -> float:
+            return start.elapsed()
+        xla = "torch_xla" in sys.modules
+        run(["python", "train.py", "--deepspeed"])
+        @ray.remote(resources={"TPU": 4})
+        def work():
+            pass
+        extension = CUDAExtension("a", ["a.cu"], extra_compile_args={"nvcc": ["-O2"]})
+        if torch.cuda.is_available():
+            torch.backends.cudnn.benchmark = True
+    """
+    report = audit_source(dedent(source))
+    assert [(item.line, item.rule) for item in report.findings] == [
+        (5, "gpu-image"),
+        (8, "cuda-query"),
+        (9, "pinned-loader"),
+        (11, "cuda-device"),
+        (12, "cuda-api"),
+        (14, "xla-import"),
+        (15, "deepspeed"),
+        (16, "xla-device"),
+        (19, "cuda-extension"),
+        (20, "cuda-query"),
+        (21, "backend-flags"),
+    ]
+    yaml = 'backend: "xla"\nacceleratorType: v4-8\nresources: {"TPU": 4}\n'
+    found = [(item.line, item.rule) for item in audit_source(yaml, "run.yaml").findings]
+    assert found == [(1, "xla-process-group"), (2, "xla-device"), (3, "xla-device")]
+
+
+def test_reads_by_meters_places_in_a_sequence_and_parts_of_complex_numbers() -> None:
+    source = """
+        import torch
+
+        class Model(torch.nn.Module):
+            def forward(self, x, cache):
+                offset = cache.shape[1] if cache is not None else 0
+                x = x + self.positions[offset : offset + x.shape[-1]]
+                z = torch.conj(x.conj())
+                return x.imag
+
+        for x, y in loader:
+            loss = model(x, y)
+            loss.backward()
+            meter_loss.add(loss.data)
+    """
+    assert rules(source) == ["python-number", *["complex-numbers"] * 2, "item-in-loop"]

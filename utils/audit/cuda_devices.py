@@ -37,6 +37,7 @@ SPREAD = {"auto", "balanced", "balanced_low_0", "sequential"}
 NUMBERED = re.compile(r"^-*(device|DEVICE)$|(^|_)device_map$")
 XLA_OPTIONS = {"xla", "xla_fsdp_v2", "xla_fsdp_grad_ckpt"}
 XLA = re.compile(r"(xla|jax)(:\d+)?$")
+GPU = re.compile(r"(^|[._])(cuda|gpu)s?$", re.I)
 # Words beside which "cuda" is a device, and what a table of devices lacks.
 DEVICES = {"cpu", "gpu", "mps", "xpu", "npu", "hpu", "xla", "tpu", "rocm", "meta", "auto", "none"}
 BY_DEVICE = "a table by device, which has no entry for others"
@@ -199,7 +200,7 @@ def named(at: "State", name: str, value: ast.AST) -> None:
         legacy.report(at, "xla-sharding", value, "an option of FSDP over XLA")
     elif result == "backend":
         backend(at, value)
-    elif result == "pinned" and isinstance(value, ast.Constant) and value.value is True:
+    elif result == "pinned" and (getattr(value, "value", None) is True or _tells_gpu(value)):
         at.report("pinned-loader", value)
     elif result == "option" and isinstance(value, ast.Constant) and value.value:
         option(at, name, value)
@@ -207,6 +208,11 @@ def named(at: "State", name: str, value: ast.AST) -> None:
         at.report("cuda-device", value)
     else:
         at.visit(value)
+
+
+def _tells_gpu(value: ast.AST) -> bool:
+    """use_cuda, args.gpu: a name that says what the program runs on."""
+    return GPU.search(written(value)) is not None
 
 
 def option(at: "State", name: str, value: ast.Constant) -> None:
@@ -224,6 +230,8 @@ def option(at: "State", name: str, value: ast.Constant) -> None:
 def backend(at: "State", value: ast.AST) -> None:
     """An expression in the place of a communication backend."""
     match value:
+        case ast.Constant(value="GPU" | "GPU_1D" | "GPU_2D" | "gpu"):  # of KeOps
+            at.report("cuda-device", value)
         case ast.Constant(value=str(text)):
             if any(NCCL.search(part) for part in text.split(",")):
                 at.report("nccl", value)
@@ -289,8 +297,13 @@ def items(at: "State", node: ast.Dict) -> None:
             at.report("cuda-device", key, BY_DEVICE, "note")
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             named(at, key.value, value)
-            if key.value == "nvcc" and not isinstance(value, ast.List):
-                at.reported.add(key)  # a place to keep it, no flags for it
+            legacy.text(at, key)
+            if key.value == "TPU":  # {"TPU": 4}, what Ray is asked for
+                legacy.report(at, "xla-device", key, "a resource of TPUs")
+            if key.value == "nvcc":
+                at.reported.add(key)
+                if isinstance(value, ast.List | ast.Name | ast.Attribute | ast.BinOp):
+                    at.report("cuda-extension", key, "options of CUDA's compiler", "note")
         else:
             at.visit(value)
         at.all([key])

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 CALLED = ("CUDAExtension", "CppExtension", "load", "load_inline")  # said by a check of their own
 # What these packages make is used by methods of its own: model.to_neuron(), engine.backward(loss).
-FOLLOWED = {"transformers-neuronx", "nxd-inference", "deepspeed", "torch-neuron", "cuda-package"}
+FOLLOWED = {"transformers-neuronx", "nxd-inference", "deepspeed", "torch-neuron"}
 # ... by these only; what the others make has methods of its own throughout.
 METHODS = {
     "deepspeed": {"backward", "step", "save_checkpoint", "load_checkpoint", "save_16bit_model"},
     "torch-neuron": {"save"},
     "neuron-trace": {"save"},
 }
+OBJECT = re.compile(r"(^|\.)[A-Z]")  # Model.from_config("m"), trt.Runtime(log): not a function
 BY_IMPORT = {"nki-old-import"}  # what is used keeps its name
 BUILT = re.compile(r"torch\.utils\.cpp_extension\.(load|load_inline)$")
 SCALER = re.compile(r"(^|[._])(grad_?|amp_?|loss_?)?scaler$", re.I)
@@ -59,7 +60,8 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     traces = at.dotted(value.func) == "torch_neuronx.trace"
     rule = "neuron-trace" if traces else at.flagged.get(root, "")
     first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
-    if written(first) and (traces or (rule in FOLLOWED and _is_imported(at, root))):
+    makes = rule in FOLLOWED or (rule == "cuda-package" and OBJECT.search(written(value.func)))
+    if written(first) and (traces or (makes and _is_imported(at, root))):
         at.flagged[written(first)] = rule
         at.made[written(first)] = at.scope.find(written(first))
 

@@ -24,7 +24,7 @@ SCRIPTS = {
 } | {"torch.jit.trace", "torch.jit.trace_module"}
 ASKS = re.compile(r"(^|[._])(find_spec|(check|has|is)_(module|package)(_available)?)$")
 # Words of texts about older software, machines, or communication.
-SPEAKS = ("neuron", "jetstream", "inf1", "large", "local_gpu", "nccl")
+SPEAKS = ("neuron", "jetstream", "inf1", "large", "local_gpu", "nccl", "deepspeed")
 LONGEST = 400
 """Characters of a text that may be an address; longer ones are prose."""
 
@@ -99,6 +99,8 @@ def compared(at: "State", node: ast.Compare) -> None:
     sides = [getattr(one, "value", None) for one in (node.left, *node.comparators)]
     if at.torch and any(isinstance(one, str) and XLA.match(one) for one in sides):
         at.report("xla-device", node, "decides by it", "note")
+    elif "torch_xla" in sides:
+        at.report("xla-import", node, "asks whether it is there", "note")
 
 
 def scripted(at: "State", base: ast.expr) -> None:

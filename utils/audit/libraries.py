@@ -44,7 +44,8 @@ OWN = re.compile(r"(^|\.)(_ext|_C|_cuda|_extension|_backend|_custom_ops)(\.|$)")
 ASKS = re.compile(r"is_\w*(cuda|gpu)_available$")
 KNOWN = {"torch", "numba", "jax", "jaxlib"}
 FREE_MODES = {None, "default"}
-SCHEDULERS = ("ray.", "submitit.", "modal.")
+SCHEDULERS = ("ray.", "submitit.", "modal.", "metaflow.")
+ON_GPUS = {"nvcf", "gpu_profile"}  # run on NVIDIA's machines, or ask nvidia-smi
 # Functions that are kernels for CUDA by their names, functions of CUDA's runtime, and settings that
 # ask for CUDA graphs.
 KERNEL = re.compile(
@@ -115,6 +116,8 @@ def rule_of(at: "State | _Other", module: str) -> str:
         return "bitsandbytes"
     if ASKS.match(last):
         return "cuda-query"
+    if last in ON_GPUS:
+        return "gpu-image"
     if root in KNOWN:
         return next((rule for pattern, rule in OF_TORCH if pattern.match(module)), "")
     # Of a project for CUDA its name says so, in the files beside its package as well.

@@ -131,7 +131,9 @@ def in_toml(text: str) -> Found:
     yield from _locate(text, needed, False)
     yield from _locate(text, extra, True)
     for number, line in enumerate(text.splitlines(), 1):
-        if re.match(r"\s*(url|find-links|extra-index-url)\b", line) and BUILD.search(line):
+        if re.match(r"\s*(url|find-links|extra-index-url|\{\s*index)\b", line) and BUILD.search(
+            line
+        ):
             yield number, "cuda-build", False
 
 

@@ -92,8 +92,8 @@ class State:
     def report(self, rule: str, node: ast.AST, note: str = "", severity: str = "") -> None:
         """A finding at this node, unless CUDA is known to be there when it runs."""
         if self.guard is not None and rule not in NAMES["rules_about_values"]:
-            if self.guard is ELSEWHERE and rule in PACKAGES:
-                self.hits.append(Hit(rule, node, "note", "only where the device is CUDA"))
+            if rule in PACKAGES:
+                self.hits.append(Hit(rule, node, "note", ONLY_CUDA))
                 return
             if rule in NAMES["rules_about_choices"]:
                 self.idiom(self.guard)

@@ -66,6 +66,9 @@ COUNTED = re.compile(
 MOVES = re.compile(r"^(start|end|cur|current|prev|last)_(idx|index|pos|position|loc)$")
 GATHERED = re.compile(r"^(all|generated|output|input)_\w*(ids|tokens)$")
 RETURNED = re.compile(r"^(max|total)_(returned|seq|output|sequence)_(tokens|len|length)$")
+PLACE = re.compile(
+    r"^(pos|offset|(start|cur|current|cache)_pos|past(_\w+)?_len(gth)?|(cache|kv)_len(gth)?)$"
+)
 CACHE = re.compile(r"(^|[._])(past_key_values?|layer_past|kv_cache)$")
 KEYS_AND_VALUES = 2  # what update() of a cache is given, before the number of the layer
 PROMPT = re.compile(
@@ -375,6 +378,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     if name in GROWS and at.steps != "loop" and _appends(at, node):
         at.report("growing-cat", node.func, "what is kept from call to call")
     _caches(at, node, method)
+    if method == "conj" and not node.args and at.kind(node.func.value) != "host":  # type: ignore[attr-defined]
+        at.report("complex-numbers", node.func)
     if at.steps == "loop" and (name in GROWS or name == "torch.stack") and _gathers(at, node):
         at.report("growing-cat", node.func, "of a list that each turn adds to")
     sizes: list[ast.expr] = []
@@ -969,6 +974,13 @@ def _wide(node: ast.AST) -> bool:
     return False
 
 
+def imagined(at: "State", node: ast.Attribute) -> None:
+    """z.imag of a tensor."""
+    if at.torch and not on_host(at) and at.kind(node.value) != "host" and not at.on_cpu(node.value):
+        if at.kind(node.value) == "tensor" or not at.names.imports & NAMES["array_libraries"]:
+            at.report("complex-numbers", node)
+
+
 def computed(at: "State", left: ast.expr, right: ast.expr) -> None:
     """A tensor and a wide integer, or a Python number that changes at each step."""
     if not at.torch or on_host(at):
@@ -1051,7 +1063,8 @@ def sliced(at: "State", node: ast.Subscript) -> None:
             at.report("input-length", node, "the last chunk is shorter")
             return
         for end in filter(None, (part.lower, part.upper)):
-            if kind != "host" and _kept_place(at, end) and not at.on_cpu(node.value):
+            placed = _kept_place(at, end) or _is_place(at, end)
+            if kind != "host" and placed and not at.on_cpu(node.value):
                 at.report("python-number", node, "each place of the slice is a graph of its own")
                 return
             if kind != "host" and _is_accepted(at, end) and not at.on_cpu(node.value):
@@ -1230,6 +1243,16 @@ def _kept_place(at: "State", node: ast.AST) -> bool:
         )
         if (moves or counts) and owner.split(".")[-1].lower() not in NAMES["settings"]:
             return True
+    return False
+
+
+def _is_place(at: "State", node: ast.AST) -> bool:
+    """offset of x[offset : offset + n], which was computed: where the sequence stands by now."""
+    for one in walk(node):
+        if isinstance(one, ast.Name) and PLACE.match(one.id) and at.kind(one) != "tensor":
+            kept = reaching(at, one)
+            if kept and all(item.kind in ("value", "parameter") for item in kept):
+                return not any(isinstance(item.node, ast.Constant) for item in kept)
     return False
 
 

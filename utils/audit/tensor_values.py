@@ -50,6 +50,7 @@ VOCABULARY = re.compile(
     re.I,
 )
 SAMPLERS = {"Sampler", "BatchSampler", "DistributedSampler"}
+METER = re.compile(r"(^|[._])meter(_|s?$)|_meter", re.I)
 SCHEDULER = re.compile(r"(scheduler|plateau)\w*$", re.I)
 STOPS = re.compile(r"(ids?|tokens?)$")
 SPARSE = re.compile(
@@ -340,10 +341,17 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
                 at, node.func, "the text holds the value of a tensor, which waits as .item() does"
             )
     elif method in ("decode", "batch_decode") and owner is not None and at.kind(owner) != "tensor":
-        if node.args and (
-            TOKENIZER.search(written(owner))
-            or _is_own_text(at, owner)
-            or TOKEN_IDS.search(written(node.args[0]))
+        often = (
+            at.loops or at.steps or at.functions[-1:] == ["__call__"]
+        )  # of a streamer or criterion
+        if (
+            often
+            and node.args
+            and (
+                TOKENIZER.search(written(owner))
+                or _is_own_text(at, owner)
+                or TOKEN_IDS.search(written(node.args[0]))
+            )
         ):
             last = _unsliced(node.args[0])
             named = OUTPUT.search(written(last).split(".")[-1]) is not None
@@ -352,6 +360,12 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
                 waits(at, node.func, "a tokenizer reads the tensor, and waits as .item() does")
     elif (at.steps or at.loops) and _helps_to_read(at, node):
         waits(at, node.func, "the function reads the tensor, and waits as .item() does")
+    elif method == "add" and owner is not None and METER.search(written(owner)):
+        if node.args and (at.steps or at.loops) and not at.on_cpu(node.args[0]):
+            if at.kind(node.args[0]) in ("tensor", "maybe") or written(node.args[0]).endswith(
+                ".data"
+            ):
+                waits(at, node.func, "a meter takes the value, and waits as .item() does")
     elif method == "step" and owner is not None and len(node.args) == 1:
         if SCHEDULER.search(written(owner)) and is_device_tensor(at, node.args[0]):
             waits(at, node.func, "the scheduler reads the value, and waits as .item() does")
@@ -902,6 +916,11 @@ def decision(at: "State", test: ast.AST) -> None:
             # Of a tensor among numbers; a tensor in a set is looked up by what it is.
             right = test.comparators[0]
             listed = isinstance(right, ast.List | ast.Tuple | ast.Set) or at.kind(right) == "tensor"
+            if written(right).split(".")[-1] in NAMES["model_outputs"] and is_device_tensor(
+                at, right
+            ):
+                _decides(at, test)  # a number among the elements of a tensor
+                return
             if (listed or STOPS.search(written(right))) and is_device_tensor(at, test.left):
                 _decides(at, test)
         case ast.Compare() | ast.Subscript():

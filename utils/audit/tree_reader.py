@@ -20,7 +20,7 @@ from utils.audit import (
 )
 from utils.audit.guards import COUNT, ELSEWHERE, Origin, stops
 from utils.audit.rules import IMPORTS, LEGACY_ROOTS, NAMES
-from utils.audit.scopes import written
+from utils.audit.scopes import parameters, written
 from utils.audit.state import State
 from utils.audit.tensor_kinds import Tensors
 
@@ -168,6 +168,9 @@ class Reader(State):
         for decorator in node.decorator_list:
             libraries.decorator(self, decorator)
         cuda_devices.defaults(self, node.args)
+        for arg in parameters(node.args):
+            if isinstance(arg.annotation, ast.Attribute) and "cuda" in written(arg.annotation):
+                self.visit(arg.annotation)  # event: torch.cuda.Event
         origin = self.guard or self._skip_origin(node.decorator_list)
         state = {"scope": self.names.scopes[node], "loops": 0, "epochs": False, "guard": origin}
         state |= {"periodic": 0, "counters": frozenset(), "until": frozenset()}
@@ -340,6 +343,8 @@ class Reader(State):
         done = cuda_names.used if is_torch and not older else legacy.used
         if node.attr in ("is_cuda", "is_cuda_alike"):
             self.compared.append(node)
+        elif node.attr == "imag":
+            tensor_shapes.imagined(self, node)
         if not (name and done(self, node, name)) and not flagged.used(self, node):
             if node.attr == "_C" and name and not is_torch:
                 libraries.compiled(self, node)
