@@ -397,3 +397,34 @@ def test_reads_by_meters_places_in_a_sequence_and_parts_of_complex_numbers() -> 
             meter_loss.add(loss.data)
     """
     assert rules(source) == ["python-number", *["complex-numbers"] * 2, "item-in-loop"]
+
+
+def test_sizes_of_requests_libraries_of_cuda_and_machines() -> None:
+    source = """
+        import torch
+        import torch.backends.cudnn as cudnn
+        from torch.utils.cpp_extension import CUDAExtension
+
+        extension = CUDAExtension
+        version = [int(part) for part in torch.__version__.split(".")[:2]]
+        settings = {"gpus_per_node": 8, "gres": None}
+        def generate(prompts, tokens, device):
+            longest = max(len(prompt) for prompt in prompts)
+            cache = torch.zeros((len(prompts), longest + tokens), device=device)
+            min_prompt_len = batch["min_prompt_len"]
+            return cache, torch.zeros(8, device=device), torch.ones(min_prompt_len, device=device)
+    """
+    assert [(item.line, item.rule) for item in audit_source(dedent(source)).findings] == [
+        (3, "backend-flags"),
+        (4, "cuda-extension"),
+        (6, "cuda-extension"),
+        (8, "gpu-image"),
+        (11, "data-dependent-shape"),
+        (13, "input-length"),
+    ]
+    conda = "channels:\n  - nvidia\ndependencies:\n  - libcublas=11.11\n  - libcurl=8\n"
+    found = [(item.line, item.rule) for item in audit_source(conda, "environment.yml").findings]
+    assert found == [(2, "cuda-build"), (4, "cuda-build")]
+    stack = "InstanceType:\n  Default: p4d.24xlarge\nmodule: transformers_neuronx\n"
+    found = [(item.line, item.rule) for item in audit_source(stack, "stack.yaml").findings]
+    assert found == [(2, "gpu-image"), (3, "transformers-neuronx")]

@@ -37,6 +37,7 @@ SPREAD = {"auto", "balanced", "balanced_low_0", "sequential"}
 NUMBERED = re.compile(r"^-*(device|DEVICE)$|(^|_)device_map$")
 XLA_OPTIONS = {"xla", "xla_fsdp_v2", "xla_fsdp_grad_ckpt"}
 XLA = re.compile(r"(xla|jax)(:\d+)?$")
+GPU_KEYS = {"gpus_per_node", "slurm_gpus_per_node", "slurm_gres", "gres"}  # of Slurm
 GPU = re.compile(r"(^|[._])(cuda|gpu)s?$", re.I)
 # Words beside which "cuda" is a device, and what a table of devices lacks.
 DEVICES = {"cpu", "gpu", "mps", "xpu", "npu", "hpu", "xla", "tpu", "rocm", "meta", "auto", "none"}
@@ -298,6 +299,10 @@ def items(at: "State", node: ast.Dict) -> None:
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             named(at, key.value, value)
             legacy.text(at, key)
+            if key.value in GPU_KEYS and not (
+                isinstance(value, ast.Constant) and value.value in (None, 0)
+            ):
+                at.report("gpu-image", key, "a resource that is asked for")
             if key.value == "TPU":  # {"TPU": 4}, what Ray is asked for
                 legacy.report(at, "xla-device", key, "a resource of TPUs")
             if key.value == "nvcc":

@@ -50,6 +50,10 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
         if value.id in at.flagged and _is_imported(at, value.id):  # attention = flash_attn_func
             at.flagged[target.id] = at.flagged[value.id]
             at.wrappers.add(target.id)
+    name = at.dotted(value, follow=False)
+    if name.startswith("torch.utils.cpp_extension.") and name.endswith("Extension"):
+        rule = "cuda-extension" if "CUDA" in name else "cpp-extension"
+        at.report(rule, value, "chosen to be built")
     if not isinstance(value, ast.Call):
         return
     if BUILT.match(at.dotted(value.func)):  # ops = load("ops", ["ops.cu"])

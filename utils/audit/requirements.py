@@ -152,6 +152,9 @@ def in_conda(text: str) -> Found:
             for group in entry.values():
                 needed += _strings(group)
     yield from _locate(text, needed, False)
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"\s*-\s+nvidia(/\S*)?\s*$", line):
+            yield number, "cuda-build", False  # a channel
 
 
 def in_setup_cfg(text: str) -> Found:

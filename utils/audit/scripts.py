@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from utils.audit.requirements import in_command
 from utils.audit.rules import LINES, variable_rule
 
-SHELL = (".sh", ".bash", ".slurm", ".sbatch", ".job", ".mk", ".cmake")
+SHELL = (".sh", ".bash", ".slurm", ".sbatch", ".job", ".mk", ".cmake", ".properties")
 YAML = (".yml", ".yaml")
 # Files by their whole names, and settings of DeepSpeed.
 BY_NAME = re.compile(

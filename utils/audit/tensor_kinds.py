@@ -334,7 +334,7 @@ class Tensors:
 
     def _attribute(self, node: ast.Attribute, scope: Scope) -> Value:
         name = node.attr
-        if name in NAMES["host_attributes"]:
+        if name in NAMES["host_attributes"] or name.startswith("__"):
             return HOST
         owner = self.value(node.value, scope)
         if isinstance(owner, Made):
@@ -430,7 +430,7 @@ class Tensors:
         name = self.names.dotted(function, scope)
         root = name.split(".")[0]
         if root == "torch":
-            return self._of_torch(name)
+            return HOST if name.startswith("torch.__") else self._of_torch(name)
         if root in NAMES["host_modules"]:
             return HOST
         if root in NAMES["tensor_modules"]:

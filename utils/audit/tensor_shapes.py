@@ -66,6 +66,7 @@ COUNTED = re.compile(
 MOVES = re.compile(r"^(start|end|cur|current|prev|last)_(idx|index|pos|position|loc)$")
 GATHERED = re.compile(r"^(all|generated|output|input)_\w*(ids|tokens)$")
 RETURNED = re.compile(r"^(max|total)_(returned|seq|output|sequence)_(tokens|len|length)$")
+REQUESTED = re.compile(r"(min|max|longest|total)_(prompt|request|context|seq)_len(gth)?$")
 PLACE = re.compile(
     r"^(pos|offset|(start|cur|current|cache)_pos|past(_\w+)?_len(gth)?|(cache|kv)_len(gth)?)$"
 )
@@ -501,6 +502,31 @@ def _is_counted(at: "State", node: ast.AST | None, depth: int = 9) -> bool:
     return False
 
 
+def _as_requests(at: "State", node: ast.AST, depth: int = 6) -> bool:
+    """max(len(one) for one in prompts), or computed from it."""
+    if depth == 0:
+        return False
+    match node:
+        case ast.Name(name):
+            kept = [item for item in reaching(at, node) if item.kind in ("value", "parameter")]
+            if REQUESTED.match(name) and kept:
+                return not any(isinstance(item.node, ast.Constant) for item in kept)
+            return any(item.node and _as_requests(at, item.node, depth - 1) for item in kept)
+        case ast.BinOp():
+            return any(_as_requests(at, one, depth - 1) for one in (node.left, node.right))
+        case ast.Tuple() | ast.List():
+            return any(_as_requests(at, one, depth - 1) for one in node.elts)
+        case ast.Call(func=ast.Name("max" | "min")):
+            return any(_is_length(one) or _as_requests(at, one, depth - 1) for one in node.args)
+    return False
+
+
+def _is_length(node: ast.AST) -> bool:
+    """len(one) for one in prompts"""
+    elt = getattr(node, "elt", None)
+    return isinstance(elt, ast.Call) and isinstance(elt.func, ast.Name) and elt.func.id == "len"
+
+
 def _ranges(node: ast.AST) -> bool:
     """[torch.arange(start, start + n) for start, n in zip(starts, lengths)]."""
     if not isinstance(node, ast.ListComp | ast.GeneratorExp) or not isinstance(node.elt, ast.Call):
@@ -770,6 +796,9 @@ def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
         sizes = node.args[:1] if last == "full" else node.args
         if any(_longest(at, size) for size in sizes):
             at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
+        elif "device" in given and not on_host(at) and not at.on_cpu(node):
+            if any(_as_requests(at, one) for one in [*sizes, given.get("size")] if one):
+                at.report("input-length", node.func, "as long as the requests make it")
 
 
 def _is_false(at: "State", node: ast.AST | None) -> bool:

@@ -209,6 +209,8 @@ class Reader(State):
 
     def _on_Import(self, node: ast.Import) -> None:
         names = [alias.name for alias in node.names]
+        if any(name.startswith("torch.backends.cud") for name in names):
+            self.report("backend-flags", node, "imported here", "note")
         libraries.imported(self, node, names)
         legacy.imported(self, node, names)
         flagged.imported(self, node)
