@@ -47,7 +47,10 @@ SETTINGS = (
     "--nbval-cell-timeout=120",
     "--nbval-sanitize-with=tests/nbval_sanitize.cfg",
 )
-PRELOADED = ("utils.xla.fresh.preload", "ipykernel.kernelapp", "matplotlib.pyplot", "pandas")
+PRELOADED = (
+    *("utils.xla.fresh.preload", "ipykernel.kernelapp"),
+    *("matplotlib.pyplot", "pandas", "pint"),
+)
 """What nearly all notebooks import; none uses a device or starts a thread when it is imported."""
 
 

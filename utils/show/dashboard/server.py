@@ -23,6 +23,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from utils.course.notebooks import without_grammars
+
 HERE = Path(__file__).parent
 NOTEBOOK = HERE / "dashboard.ipynb"
 TEMPLATES = HERE / "jupyter"
@@ -115,6 +117,7 @@ def _writable_home() -> Iterator[None]:
 
 
 def _serve(arguments: Sequence[str]) -> int:
+    without_grammars()
     from voila.app import Voila  # late: slow to load
 
     paths = [str(TEMPLATES), os.environ.get("JUPYTER_PATH", "")]
