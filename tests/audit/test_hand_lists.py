@@ -14,6 +14,7 @@ import pytest
 
 from utils.audit import RULES, audit
 
+ROOT = Path(__file__).parents[2]
 LISTS = json.loads(Path(__file__).with_name("hand_lists.json").read_text())["repositories"]
 
 
@@ -45,6 +46,21 @@ def test_lists_name_rules_that_are_there_and_files_that_were_read() -> None:
 def test_lists_cover_three_kinds_of_at_least_four_repositories() -> None:
     kinds = Counter(repository["kind"] for repository in LISTS)
     assert len(kinds) == 3 and min(kinds.values()) >= 4
+
+
+def test_the_page_of_the_audit_shows_the_last_draw() -> None:
+    page = (ROOT / "utils" / "cli" / "trn-audit.md").read_text()
+    last = [item for item in LISTS if item["part"] == LISTS[-1]["part"]]
+    for item in last:
+        cells = (f"{c['listed']}, {c['found']}, {c['false']}" for c in item["counts"].values())
+        assert f"| {' | '.join([item['repository'], *cells])} |" in page
+    for kind, cell in zip(
+        ("api", "hazard"), page.split("| all: ")[1].split(" | ")[1:3], strict=True
+    ):
+        listed, found = (
+            sum(item["counts"][kind][key] for item in last) for key in ("listed", "found")
+        )
+        assert cell.startswith(f"{100 * found / listed:.0f} %, ")
 
 
 @pytest.mark.parametrize("wanted", LISTS, ids=lambda item: item["repository"])

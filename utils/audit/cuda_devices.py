@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from utils.audit import legacy
 from utils.audit.guards import is_cuda
+from utils.audit.legacy import is_xla
 from utils.audit.rules import DEVICE_POSITIONS, NAMES
 from utils.audit.scopes import Scope, walk, written
 
@@ -36,8 +37,6 @@ SPREAD = {"auto", "balanced", "balanced_low_0", "sequential"}
 # Names under which a number is a device, and options of FSDP for PyTorch/XLA in transformers.
 NUMBERED = re.compile(r"^-*(device|DEVICE)$|(^|_)device_map$")
 XLA_OPTIONS = {"xla", "xla_fsdp_v2", "xla_fsdp_grad_ckpt"}
-XLA = re.compile(r"(xla|jax)(:\d+)?$")
-GPU_KEYS = {"gpus_per_node", "slurm_gpus_per_node", "slurm_gres", "gres"}  # of Slurm
 GPU = re.compile(r"(^|[._])(cuda|gpu)s?$", re.I)
 # Words beside which "cuda" is a device, and what a table of devices lacks.
 DEVICES = {"cpu", "gpu", "mps", "xpu", "npu", "hpu", "xla", "tpu", "rocm", "meta", "auto", "none"}
@@ -106,12 +105,6 @@ def report_device(at: "State", node: ast.AST) -> None:
         legacy.report(at, "torchax" if jax else "xla-device", node)
     else:
         at.report("cuda-device", node)
-
-
-def is_xla(node: ast.AST | None) -> bool:
-    """The string "xla", or "jax", the device of torchax; a number may follow."""
-    text = node.value if isinstance(node, ast.Constant) else None
-    return isinstance(text, str) and XLA.match(text) is not None
 
 
 def forgets_others(at: "State", test: ast.expr, others: list[ast.stmt]) -> None:
@@ -299,10 +292,6 @@ def items(at: "State", node: ast.Dict) -> None:
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             named(at, key.value, value)
             legacy.text(at, key)
-            if key.value in GPU_KEYS and not (
-                isinstance(value, ast.Constant) and value.value in (None, 0)
-            ):
-                at.report("gpu-image", key, "a resource that is asked for")
             if key.value == "TPU":  # {"TPU": 4}, what Ray is asked for
                 legacy.report(at, "xla-device", key, "a resource of TPUs")
             if key.value == "nvcc":

@@ -5,8 +5,8 @@ import re
 from typing import TYPE_CHECKING
 
 from utils.audit import legacy, libraries
-from utils.audit.cuda_devices import is_xla
 from utils.audit.guards import ELSEWHERE, is_cuda
+from utils.audit.legacy import is_xla
 from utils.audit.rules import NAMES, NO_VARIABLES, variable_rule
 from utils.audit.scopes import is_none
 
@@ -98,7 +98,9 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
         if pattern.match(name):
             before = at.hits[-1] if at.hits else None
             line = getattr(before.node, "lineno", 0) if before and before.rule == rule else 0
-            if line != getattr(node, "lineno", 0):  # sdpa_kernel(SDPBackend.MATH) is said once
+            if line != getattr(
+                node, "lineno", 0
+            ):  # said once in a line, as in sdpa_kernel(SDPBackend.MATH)
                 at.report(rule, node)
             return True
     if name.startswith("torch.backends.cud") and name.split(".")[-1] in ("version", "is_built"):

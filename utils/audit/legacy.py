@@ -12,7 +12,7 @@ from utils.audit.scopes import walk, written
 if TYPE_CHECKING:
     from utils.audit.state import State
 
-XLA = re.compile(r"xla(:\d+)?$")
+XLA = re.compile(r"(xla|jax)(:\d+)?$")
 CHOSEN = ("xla", "tpu", "neuron")
 CAN_DO_WITHOUT = "the code can do without it, or chooses it"
 OF_TORCH = ("torch.ops.neuron.", "torch.classes.neuron.", "torch.neuron.")
@@ -35,6 +35,12 @@ def report(at: "State", rule: str, node: ast.AST, note: str = "") -> None:
         at.report(rule, node, CAN_DO_WITHOUT, "note")
     else:
         at.report(rule, node, note)
+
+
+def is_xla(node: ast.AST | None) -> bool:
+    """The string "xla", or "jax", the device of torchax; a number may follow."""
+    text = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(text, str) and XLA.match(text) is not None
 
 
 def imported(at: "State", node: ast.AST, names: list[str]) -> None:
@@ -96,10 +102,10 @@ def called(at: "State", node: ast.Call, name: str) -> None:
 
 def compared(at: "State", node: ast.Compare) -> None:
     """device == "xla": what the program does for PyTorch/XLA alone."""
-    sides = [getattr(one, "value", None) for one in (node.left, *node.comparators)]
-    if at.torch and any(isinstance(one, str) and XLA.match(one) for one in sides):
+    sides = (node.left, *node.comparators)
+    if at.torch and any(is_xla(one) and one.value.startswith("xla") for one in sides):  # type: ignore[attr-defined]
         at.report("xla-device", node, "decides by it", "note")
-    elif "torch_xla" in sides:
+    elif any(getattr(one, "value", "") == "torch_xla" for one in sides):
         at.report("xla-import", node, "asks whether it is there", "note")
 
 

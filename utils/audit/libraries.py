@@ -70,15 +70,8 @@ RUNS = re.compile(r"(^|_)(run|system|call|check_call|check_output|popen|getoutpu
 INSTALLS = re.compile(r"\b(pip[\d.]*|conda|mamba)\s+install\b|^install$")
 BUILDS = {"setuptools", "distutils"}
 SOURCE = re.compile(r"\w\.cuh?(\.o)?$|^(cudart|cublas|cudnn|nvcc)$|\w_cuda\w*\.c(c|pp)?$")
-GPUS = {
-    "num_gpus",
-    "gpus_per_node",
-    "gpus_per_task",
-    "slurm_gpus_per_node",
-    "slurm_gres",
-    "use_gpu",
-    "gpu",
-}
+SLURM = {"gpus_per_node", "gpus_per_task", "slurm_gpus_per_node", "slurm_gres", "gres"}
+GPUS = SLURM | {"num_gpus", "use_gpu", "gpu"}
 # Functions that choose between CUDA and the CPU, and where they take a device.
 CHOOSES = {
     "whisper.load_model": 1,
@@ -295,10 +288,13 @@ def called(at: "State", node: ast.Call, name: str) -> None:
 
 
 def settings(at: "State", node: ast.Dict) -> None:
-    """DeepSpeed's settings: {"zero_optimization": {"stage": 2}}."""
-    for key in node.keys:
-        if getattr(key, "value", "") == "zero_optimization":
+    """DeepSpeed's settings: {"zero_optimization": {"stage": 2}}; Slurm's: {"gpus_per_node": 8}."""
+    for key, value in zip(node.keys, node.values, strict=True):
+        name = getattr(key, "value", "")
+        if name == "zero_optimization":
             at.report("deepspeed", node)
+        elif name in SLURM and getattr(value, "value", True):
+            at.report("gpu-image", key or node, "a resource that is asked for")
 
 
 def _places(node: ast.Call, position: int) -> bool:

@@ -341,17 +341,12 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
                 at, node.func, "the text holds the value of a tensor, which waits as .item() does"
             )
     elif method in ("decode", "batch_decode") and owner is not None and at.kind(owner) != "tensor":
-        often = (
-            at.loops or at.steps or at.functions[-1:] == ["__call__"]
-        )  # of a streamer or criterion
-        if (
-            often
-            and node.args
-            and (
-                TOKENIZER.search(written(owner))
-                or _is_own_text(at, owner)
-                or TOKEN_IDS.search(written(node.args[0]))
-            )
+        # A streamer or criterion is called at each token; a text decoded once is no hazard.
+        often = at.loops or at.steps or at.functions[-1:] == ["__call__"]
+        if (often and node.args) and (
+            TOKENIZER.search(written(owner))
+            or _is_own_text(at, owner)
+            or TOKEN_IDS.search(written(node.args[0]))
         ):
             last = _unsliced(node.args[0])
             named = OUTPUT.search(written(last).split(".")[-1]) is not None
