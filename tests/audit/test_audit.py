@@ -105,6 +105,7 @@ def test_a_scaler_that_another_file_made() -> None:
     def step(self, loss, optimizer, loss_scaler):
         self.scaler.scale(loss).backward()  #! grad-scaler
         loss_scaler.unscale_(optimizer)  #! grad-scaler
+        loss_scaler(loss, optimizer)  #! grad-scaler
         self.features.scale(loss)
         self.scaler.transform(loss)
     """

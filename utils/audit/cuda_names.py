@@ -8,7 +8,7 @@ from utils.audit import legacy, libraries
 from utils.audit.guards import ELSEWHERE, is_cuda
 from utils.audit.legacy import is_xla
 from utils.audit.rules import NAMES, NO_VARIABLES, variable_rule
-from utils.audit.scopes import is_none
+from utils.audit.scopes import is_none, written
 
 if TYPE_CHECKING:
     from utils.audit.state import State
@@ -176,6 +176,8 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
             *(item.value for item in node.keywords if item.arg != "pin_memory"),
         ]:
             answer(at, one)
+    if "cuda_visible_devices" in written(node.func).lower():
+        at.report("cuda-env", node.func, "it chooses the GPUs by its name")
     if name in ("torch.set_float32_matmul_precision", "torch.backends.cudnn.flags"):
         at.report("backend-flags", node.func)
     if name == "torch.set_default_tensor_type":

@@ -112,8 +112,11 @@ def only_cpu(at: "State", node: ast.If) -> None:
 
 
 def scaled(at: "State", node: ast.Call) -> None:
-    """scaler.scale(loss), scaler.step(optimizer) of a scaler that another file made."""
+    """scaler.scale(loss), loss_scaler(loss, optimizer) of a scaler that another file made."""
     used = node.func
+    if isinstance(used, ast.Name) and at.torch and at.scales:
+        if used.id.islower() and SCALER.search(used.id):
+            at.report("grad-scaler", used, "a use of the scaler", "note")
     if isinstance(used, ast.Attribute) and used.attr in SCALES and at.torch and at.scales:
         if SCALER.search(written(used.value)):
             at.report("grad-scaler", used, "a use of the scaler", "note")

@@ -6,13 +6,22 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from utils.audit.rules import LEGACY_CALLS, LEGACY_ROOTS, ONCE, OTHERS, TEXTS, legacy_rule
+from utils.audit.rules import (
+    LEGACY_CALLS,
+    LEGACY_ROOTS,
+    ONCE,
+    OTHERS,
+    REQUIREMENTS,
+    TEXTS,
+    legacy_rule,
+)
 from utils.audit.scopes import walk, written
 
 if TYPE_CHECKING:
     from utils.audit.state import State
 
 XLA = re.compile(r"(xla|jax)(:\d+)?$")
+BACKEND = re.compile(r"(^|[._])(backend|device(_type)?)$")
 CHOSEN = ("xla", "tpu", "neuron")
 CAN_DO_WITHOUT = "the code can do without it, or chooses it"
 OF_TORCH = ("torch.ops.neuron.", "torch.classes.neuron.", "torch.neuron.")
@@ -24,7 +33,7 @@ SCRIPTS = {
 } | {"torch.jit.trace", "torch.jit.trace_module"}
 ASKS = re.compile(r"(^|[._])(find_spec|(check|has|is)_(module|package)(_available)?)$")
 # Words of texts about older software, machines, or communication.
-SPEAKS = ("neuron", "jetstream", "inf1", "large", "local_gpu", "nccl", "deepspeed")
+SPEAKS = ("neuron", "jetstream", "inf1", "large", "local_gpu", "nccl", "deepspeed", "cuda1", "cu1")
 LONGEST = 400
 """Characters of a text that may be an address; longer ones are prose."""
 
@@ -103,7 +112,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
 def compared(at: "State", node: ast.Compare) -> None:
     """device == "xla": what the program does for PyTorch/XLA alone."""
     sides = (node.left, *node.comparators)
-    if at.torch and any(is_xla(one) and one.value.startswith("xla") for one in sides):  # type: ignore[attr-defined]
+    about = at.torch or any(BACKEND.search(written(one)) for one in sides)
+    if about and any(is_xla(one) and one.value.startswith("xla") for one in sides):  # type: ignore[attr-defined]
         at.report("xla-device", node, "decides by it", "note")
     elif any(getattr(one, "value", "") == "torch_xla" for one in sides):
         at.report("xla-import", node, "asks whether it is there", "note")
@@ -129,6 +139,9 @@ def text(at: "State", node: ast.Constant) -> None:
         for pattern, rule in TEXTS:
             if pattern.search(node.value):
                 report(at, rule, node)
+        rule = REQUIREMENTS.get(value, "") if "-" in value and "neuron" in value else ""
+        if rule and node not in at.reported:
+            at.report(rule, node, "a package by its name", "note")
 
 
 def chooses(test: ast.AST) -> bool:

@@ -71,6 +71,7 @@ INSTALLS = re.compile(r"\b(pip[\d.]*|conda|mamba)\s+install\b|^install$")
 BUILDS = {"setuptools", "distutils"}
 SOURCE = re.compile(r"\w\.cuh?(\.o)?$|^(cudart|cublas|cudnn|nvcc)$|\w_cuda\w*\.c(c|pp)?$")
 SLURM = {"gpus_per_node", "gpus_per_task", "slurm_gpus_per_node", "slurm_gres", "gres"}
+RENTS = {"gpu_type_id", "gpu_count"}  # of machines that are rented
 GPUS = SLURM | {"num_gpus", "use_gpu", "gpu"}
 # Functions that choose between CUDA and the CPU, and where they take a device.
 CHOOSES = {
@@ -83,7 +84,8 @@ CHOOSES = {
 }
 # Classes of SageMaker that choose an image by a version of PyTorch, and machines with Neuron.
 IMAGES = {"HuggingFace", "HuggingFaceModel", "PyTorch", "PyTorchModel"}
-MACHINE = re.compile(r"ml\.(inf|trn)\d")
+MACHINE = re.compile(r"ml[._](inf|trn)\d")
+CARD = re.compile(r"gpu|volta|ampere|hopper|[avh]100", re.I)
 TRAINERS = ("lightning", "pytorch_lightning")
 
 
@@ -218,6 +220,7 @@ def decorator(at: "State", node: ast.expr) -> None:
 def called(at: "State", node: ast.Call, name: str) -> None:
     """A call that compiles, builds an extension, or trains on many devices."""
     last = name.split(".")[-1]
+    called_as = last or getattr(node.func, "attr", "")
     given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
     if name == "torch.compile":
         _compile(at, node, given)
@@ -278,7 +281,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         last in ("LLM", "EngineArgs", "AsyncEngineArgs") and _text(given.get("device")) == "neuron"
     ):
         at.report("vllm-nxd", given["device"])
-    elif name.startswith(SCHEDULERS) or last in ("update_parameters", "ScalingConfig"):
+    elif name.startswith(SCHEDULERS) or called_as in ("update_parameters", "ScalingConfig"):
         for word in GPUS & given.keys():
             if getattr(given[word], "value", 1):
                 at.report("gpu-image", given[word], "a resource that is asked for")
@@ -321,9 +324,18 @@ def _by_names(
     if last.endswith("TrainingArguments") and not _is(given.get("deepspeed"), None):
         if "deepspeed" in given:
             at.report("deepspeed", given["deepspeed"])
-    if last in IMAGES and "pytorch_version" in given:
+    version = given.get("pytorch_version", given.get("framework_version"))
+    if last in IMAGES and version is not None:
         if any(MACHINE.match(_text(one)) for one in walk(at.names.tree)):
-            legacy.report(at, "neuron-image", given["pytorch_version"], "it chooses the image")
+            legacy.report(at, "neuron-image", version, "it chooses the image")
+    for bits in ("load_in_4bit", "load_in_8bit"):
+        if bits in given and not isinstance(given[bits], ast.Constant) and last != "add_argument":
+            at.report("bitsandbytes", given[bits], "where this is true", "note")
+    for word in RENTS & given.keys():
+        at.report("gpu-image", given[word], "a resource that is asked for")
+    root = written(node.func).split(".")[0]
+    if at.torch and "." in written(node.func) and COMPILED.match(root) and root not in at.flagged:
+        at.report("cuda-extension", node.func, "a kernel for CUDA by its name", "warning")
     if last == "GradScalerKwargs":
         at.report("grad-scaler", node.func, "its settings")
     if _is(given.get("torchscript"), True):
@@ -347,6 +359,10 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     """model, optimizer = torch.load(file); config.enable_cuda_graph = True"""
     if GRAPHS.match(written(target).split(".")[-1]) and _is(value, True):
         at.report("cuda-api", target, "CUDA graphs")
+    match target:
+        case ast.Subscript(slice=ast.Constant(value=str(key))) if key.startswith("slurm_"):
+            if key in SLURM or CARD.search(_text(value)):
+                at.report("gpu-image", target, "a resource that is asked for")
     if isinstance(value, ast.Call) and at.dotted(value.func) == "torch.load":
         if any(map(WEIGHTS.search, _words(target))):
             _located(at, value)

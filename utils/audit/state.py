@@ -97,7 +97,9 @@ class State:
                 return
             if rule in NAMES["rules_about_choices"]:
                 self.idiom(self.guard)
-                if self.alone and rule != "cuda-tensor-type":
+                if rule == "cuda-tensor-type" and not self._stands_at(self.guard, node):
+                    self.hits.append(Hit(rule, node, "note", ONLY_CUDA))
+                elif self.alone and rule != "cuda-tensor-type":
                     note = "any other accelerator is treated as the CPU"
                     self.hits.append(Hit("cuda-fallback", node, "warning", note))
             elif rule in NAMES["rules_about_processes"] and isinstance(self.guard, ast.AST):
@@ -116,6 +118,10 @@ class State:
     def _stands_at(origin: Origin, node: ast.AST) -> bool:
         """The line asks CUDA itself: `"cuda" if torch.cuda.is_available() else "cpu"`."""
         return getattr(origin, "lineno", 0) == getattr(node, "lineno", 0)
+
+    def is_step_loop(self, node: ast.For | ast.While) -> bool:
+        """A loop over batches or tokens; the reader knows by what stands in it."""
+        raise NotImplementedError
 
     def settle(self) -> None:
         """At the end of the file: where CUDA is asked and nothing was said of the answer."""

@@ -56,6 +56,11 @@ POSITION = re.compile(
 PICKED = re.compile(r"(^|_)(idx|index)$")
 NEXT = re.compile(r"(^|_)(next|new)_(token|id|word|tok|input_id)s?(_id|_ids|s)?$")
 COLLATOR = re.compile(r"DataCollator(With|For(?!LanguageModeling|PermutationL))\w+$")
+TRIED = re.compile(r"(^|_)(sizes|lengths|lens|seq_?lens)$")
+LOSS = re.compile(r"(^|_)loss(es)?$")
+SETS = re.compile(r"data|loader|set$|source$|model|layer|param", re.I)
+COUNT = re.compile(r"^(num|n|total_num)_\w+$")
+MIXES = re.compile(r"^(mixup|cutmix)(_(fn|data|batch|func|function))?$", re.I)
 DROPS = 9  # where a DataLoader takes drop_last by position
 # Arguments of generate() of transformers
 GENERATES = {"max_new_tokens", "use_cache", "do_sample", "generation_config"}
@@ -381,6 +386,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     _caches(at, node, method)
     if method == "conj" and not node.args and at.kind(node.func.value) != "host":  # type: ignore[attr-defined]
         at.report("complex-numbers", node.func)
+    if at.steps and node.args and MIXES.search(last_of(node.func)) and not at.on_cpu(node.args[0]):
+        at.report("python-number", node.func, "it mixes by a number that is drawn at each step")
     if at.steps == "loop" and (name in GROWS or name == "torch.stack") and _gathers(at, node):
         at.report("growing-cat", node.func, "of a list that each turn adds to")
     sizes: list[ast.expr] = []
@@ -402,6 +409,13 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         sizes = [*node.args[1:2], *(item.value for item in node.keywords if item.arg == "size")]
     elif method in SIZED and name.split(".")[0] not in at.names.imported and not _own(node):
         sizes = list(node.args[:1] if method == "new_full" else node.args)
+    elif name == "torch.narrow":
+        sizes = node.args[2:]
+    if name == "torch.nn.functional.pad" and any(
+        _to_longest(at, one) for size in sizes for one in getattr(size, "elts", [])
+    ):
+        at.report("input-length", node.func, "as long as the longest of the batch")
+        return
     if name == "torch.topk" or (method == "topk" and not name.startswith("torch.")):
         sizes = [*node.args[int(name == "torch.topk") :][:1]]
         sizes += [item.value for item in node.keywords if item.arg == "k"]
@@ -412,6 +426,9 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         at.report("input-length", node.func, "as long as the prompt and what is added to it")
     elif any(_is_rest(at, one) for size in sizes for one in walk(size)):
         at.report("input-length", node.func, "the last batch holds what is left")
+    elif name.startswith("torch.") and any(_tried(at, size) for size in sizes):
+        if not at.on_cpu(node):
+            at.report("input-length", node.func, "each turn of the loop has a size of its own")
     elif any(_random(at, size) for size in sizes):
         at.report("data-dependent-shape", node.func, "a size is drawn at random")
     elif any(from_values(at, size) or counts_found(at, size) for size in sizes):
@@ -443,6 +460,17 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             at.report("data-dependent-shape", node.func, "without output_size it reads the sum")
 
 
+def _to_longest(at: "State", node: ast.AST) -> bool:
+    """max_length - len(x), how much is added to each of a batch."""
+    match node:
+        case ast.BinOp(op=ast.Sub(), left=ast.Name(name) as longest, right=right):
+            asked = _sized(right) is not None and LONGEST.search(name)
+            kept = [item for item in reaching(at, longest) if item.kind == "value"]
+            # A constant is one length for all.
+            return bool(asked) and any(isinstance(item.node, ast.Call) for item in kept)
+    return False
+
+
 def _is_rest(at: "State", node: ast.AST) -> bool:
     """size of `for size in sizes`, where sizes = [batch] * times + [rest]."""
     for item in reaching(at, node) if isinstance(node, ast.Name) and at.loops else ():
@@ -452,6 +480,22 @@ def _is_rest(at: "State", node: ast.AST) -> bool:
                 case ast.BinOp(left=ast.BinOp(op=ast.Mult()), op=ast.Add(), right=ast.List()):
                     return True
     return False
+
+
+def _tried(at: "State", node: ast.AST) -> bool:
+    """size of `for size in (8, 16, 32)` and of `for size in sizes`."""
+    return isinstance(node, ast.Name) and any(
+        item.kind == "loop"
+        and (
+            (isinstance(item.node, ast.Name | ast.Attribute) and TRIED.search(last_of(item.node)))
+            or (
+                isinstance(item.node, ast.List | ast.Tuple)
+                and len(item.node.elts) > 1
+                and all(isinstance(one, ast.Constant) for one in item.node.elts)
+            )
+        )
+        for item in reaching(at, node)
+    )
 
 
 def _of_prompt(at: "State", node: ast.AST) -> bool:
@@ -773,21 +817,25 @@ def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
             at.report("input-length", node.func, "the last batch holds what is left", "note")
         return
     if _is_false(at, given.get("drop_last")):
+        if last != "DataLoader" and isinstance(given["drop_last"], ast.Constant) and at.functions:
+            at.report(
+                "input-length", given["drop_last"], "the last batch holds what is left", "note"
+            )
         del given["drop_last"]
+    if last == "DataLoader":
+        _collated(at, given.get("collate_fn"))
     if last == "DataLoader" and not given.keys() & {"drop_last", "batch_sampler", None}:
         size = given.get("batch_size") or (node.args[1] if len(node.args) > 1 else ast.Constant(1))
         whole = _draws_a_number(at, given.get("sampler"))
         if getattr(size, "value", 2) not in (None, 1) and len(node.args) < DROPS and not whole:
-            at.report(
-                "data-dependent-shape", node.func, "the last batch holds what is left", "note"
-            )
+            at.report("input-length", node.func, "the last batch holds what is left", "note")
         return
     if "return_tensors" in given and not given.keys() & {"pad_to_multiple_of", None}:
         if getattr(given.get("padding"), "value", None) in (True, "longest"):
             at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
         return
     if last.endswith("TrainingArguments") and not given.keys() & {"dataloader_drop_last", None}:
-        at.report("data-dependent-shape", node.func, "the last batch holds what is left", "note")
+        at.report("input-length", node.func, "the last batch holds what is left", "note")
         return
     if last in ("tuple", "list") and _keeps_sizes(at, node):
         at.report("data-dependent-shape", node.func, "each sample keeps a size of its own")
@@ -799,6 +847,16 @@ def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
         elif "device" in given and not on_host(at) and not at.on_cpu(node):
             if any(_as_requests(at, one) for one in [*sizes, given.get("size")] if one):
                 at.report("input-length", node.func, "as long as the requests make it")
+
+
+def _collated(at: "State", node: ast.expr | None) -> None:
+    """collate_fn=TextCollator(tokenizer), of another file: texts of a batch, each of its length."""
+    if not isinstance(node, ast.Call) or COLLATOR.match(last_of(node.func)):
+        return
+    given = [*node.args, *(item.value for item in node.keywords)]
+    texts = any(TOKENIZER.search(last_of(one)) for one in given)
+    if texts and at.tensors.defined(node.func, at.scope) is None:
+        at.report("input-length", node, "as long as the longest of the batch", "note")
 
 
 def _is_false(at: "State", node: ast.AST | None) -> bool:
@@ -1016,7 +1074,8 @@ def computed(at: "State", left: ast.expr, right: ast.expr) -> None:
         return
     for one, other in ((left, right), (right, left)):
         if isinstance(one, ast.Constant) and isinstance(one.value, complex):
-            if at.kind(other) == "tensor" and not at.on_cpu(other):
+            plain = not at.kind(other) and only_torch(at)
+            if (at.kind(other) == "tensor" or plain) and not at.on_cpu(other):
                 at.report("complex-numbers", one)
         if _wide(one) and at.kind(other) == "tensor" and not at.on_cpu(other):
             at.report("int64-range", one)
@@ -1038,6 +1097,45 @@ def computed(at: "State", left: ast.expr, right: ast.expr) -> None:
             or _turned(at, one)
         ):
             at.report("python-number", one)
+
+
+def divided(at: "State", loss: ast.expr, count: ast.expr) -> None:
+    """loss / num_pairs of a batch, a number that a function of the batch counted."""
+    if not at.torch or not at.functions or on_host(at):
+        return
+    named = isinstance(loss, ast.Name | ast.BinOp) and any(
+        isinstance(one, ast.Name) and LOSS.search(one.id) for one in walk(loss)
+    )
+    if named and not isinstance(count, ast.Constant) and _counts_batch(at, count):
+        at.report("python-number", count, "as many as the batch holds")
+
+
+def _counts_batch(at: "State", node: ast.AST, depth: int = 6) -> bool:
+    """max(len(pairs), 1) of a parameter, or the second of `loss, num_pairs = count(batch)`."""
+    match node:
+        case ast.Call(func=ast.Name("len"), args=[ast.Name() as one]):
+            if SETS.search(one.id):
+                return False  # as many at each step
+            kept = at.scope.bindings(one.id)
+            return bool(kept) and all(
+                item.kind == "parameter" and at.kind(one) not in ("host", "module") for item in kept
+            )
+        case ast.Call(func=ast.Name("max" | "float"), args=args) if depth:
+            return any(_counts_batch(at, one, depth - 1) for one in args)
+        case ast.BinOp() if depth:
+            return any(_counts_batch(at, one, depth - 1) for one in (node.left, node.right))
+        case ast.Name(name) if depth and at.kind(node) not in ("tensor", "maybe"):
+            return any(
+                (item.kind == "part" and isinstance(item.node, ast.Call) and COUNT.match(name))
+                or (
+                    item.kind == "value"
+                    and item.node is not None
+                    and item.node is not node
+                    and _counts_batch(at, item.node, depth - 1)
+                )
+                for item in reaching(at, node)
+            )
+    return False
 
 
 def compared(at: "State", node: ast.Compare) -> None:
@@ -1116,7 +1214,9 @@ def sliced(at: "State", node: ast.Subscript) -> None:
                     and (_positions(at, end) or (part.lower is None and _turn(at, end)))
                 )
             ):
-                at.report("python-number", node, "each length of the slice is a shape of its own")
+                opened = part.lower is None or part.upper is None
+                rule = "input-length" if opened else "python-number"
+                at.report(rule, node, "each length of the slice is a shape of its own")
                 return
             if _is_counted(at, end) or any(
                 counts_found(at, one) for one in walk(end) if not isinstance(one, ast.Name)

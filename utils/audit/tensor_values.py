@@ -25,7 +25,7 @@ SAVES = re.compile(
 )
 ENDS = re.compile(r"^test|^main$|(^|_)post_init(_|$)", re.I)
 # Methods whose result is a tensor if it is moved afterwards.
-RESHAPES = {"squeeze", "flatten", "reshape", "clone", "float", "half", "transpose"}
+RESHAPES = {"squeeze", "flatten", "reshape", "clone", "float", "half", "transpose", "int", "long"}
 MASK = re.compile(r"(^|_)masks?$|^(is_)?valid(_\w+)?$|^(padding|non_?pad\w*|selected)$")
 # Methods of a mask that give a mask
 MASKED = {"any", "all", "squeeze", "unsqueeze", "view", "to", "flatten", "reshape", "expand"}
@@ -135,7 +135,10 @@ def is_traced(at: "State") -> bool:
     if not traced or at.names.imports & {"torch_xla", "neuronx_distributed"}:
         return False
     calls = (one for one in walk(at.names.module.node) if isinstance(one, ast.Call))
-    return not any(getattr(one.func, "attr", "") == "cuda" or is_placed(one) for one in calls)
+    # Who trains needs more than a program that was traced.
+    return not any(
+        getattr(one.func, "attr", "") in ("cuda", "backward") or is_placed(one) for one in calls
+    )
 
 
 def is_host_file(path: str, imports: set[str]) -> bool:
@@ -601,6 +604,17 @@ def _reads_once(at: "State") -> bool:
     return not (at.loops or at.epochs) and ENDS.search("".join(at.functions[-1:])) is not None
 
 
+def _is_result(at: "State", node: ast.AST) -> bool:
+    """What a loop over steps of the same function made is read behind it, once."""
+    line = getattr(node, "lineno", 0)
+    return any(
+        isinstance(loop, ast.For | ast.While)
+        and (loop.end_lineno or line) < line
+        and at.is_step_loop(loop)
+        for loop in walk(at.scope.node)
+    )
+
+
 def _by_makers(at: "State", function: str, depth: int = 4) -> bool:
     """All calls of the function in this file are made when something is made: in __init__."""
     calls = at.tensors.uses.calls(function) if depth else []
@@ -627,7 +641,8 @@ def waits(at: "State", node: ast.AST, note: str) -> None:
     if at.traced:
         return  # a program that was traced for Neuron takes tensors of the CPU and returns them
     if not (at.loops or at.epochs):
-        if at.functions and not at.once and not _reads_once(at) and not _is_collected(at, node):
+        once = at.once or _reads_once(at) or _is_collected(at, node) or _is_result(at, node)
+        if at.functions and not once:
             at.report("host-read", node, note)
         return
     often = f"{note}; " if note else ""

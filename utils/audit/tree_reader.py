@@ -127,6 +127,10 @@ class Reader(State):
 
     _on_AsyncFor = _on_For
 
+    def is_step_loop(self, node: ast.For | ast.While) -> bool:
+        """A loop over batches or tokens, in the function that is read."""
+        return tensor_shapes.is_step_loop(node, self.functions)
+
     def _step(self, node: ast.For | ast.AsyncFor | ast.While) -> dict[str, object]:
         """What changes within a loop if it is one over batches or tokens."""
         if not self.torch or self.functions[-1:] == ["forward"]:
@@ -375,6 +379,12 @@ class Reader(State):
         if isinstance(node.op, ast.Mod) and tensor_values.is_text(node.left):
             tensor_values.formatted(self, node)
         tensor_shapes.computed(self, node.left, node.right)
+        if isinstance(node.op, ast.Div):
+            tensor_shapes.divided(self, node.left, node.right)
+        elif isinstance(node.op, ast.Mult):  # 1.0 / count * loss
+            match node.left:
+                case ast.BinOp(op=ast.Div(), left=ast.Constant(), right=count):
+                    tensor_shapes.divided(self, node.right, count)
         self.children(node)
 
     def _on_Dict(self, node: ast.Dict) -> None:
