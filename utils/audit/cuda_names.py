@@ -17,6 +17,7 @@ TYPE = re.compile(r"torch\.cuda\.\w*(Tensor|Storage)$")
 VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+$")
 # Names of CUDA that stand elsewhere in torch.
 OTHERS = (
+    (re.compile(r"torch\.nn\.(modules\.batchnorm\.)?SyncBatchNorm\b"), "cuda-api"),
     (
         re.compile(r"torch\._C\._(cuda_|jit_set_nvfuser|jit_set_texpr_fuser|jit_\w*fuse_on_gpu)"),
         "cuda-api",
@@ -36,7 +37,8 @@ OTHERS = (
 )
 TESTS = re.compile(r"(skip\w*|bool|assert\w*)$", re.I)
 COMMAND = re.compile(
-    r"^(nvidia-smi|nvcc|nsys)\b|\bnvidia\.com/gpu\b|--gres[= ]gpu|docker run .*--gpus[ =]"
+    r"^(\S*/bin/)?(nvidia-smi|nvcc|nsys)\b|\bnvidia\.com/gpu\b|--gres[= ]gpu"
+    r"|docker run .*--gpus[ =]"
 )
 PROVIDER = re.compile(r"(CUDA|Tensorrt)ExecutionProvider$")
 LONGEST = 200  # characters; longer texts are prose
@@ -176,6 +178,10 @@ def called(at: "State", node: ast.Call, name: str) -> bool:
             *(item.value for item in node.keywords if item.arg != "pin_memory"),
         ]:
             answer(at, one)
+    if name == "getattr" and len(node.args) > 1:
+        full = f"{at.dotted(node.args[0])}.{getattr(node.args[1], 'value', '')}"
+        if full.startswith("torch.cuda."):
+            used(at, node, full)
     if "cuda_visible_devices" in written(node.func).lower():
         at.report("cuda-env", node.func, "it chooses the GPUs by its name")
     if name in ("torch.set_float32_matmul_precision", "torch.backends.cudnn.flags"):

@@ -115,6 +115,8 @@ def compared(at: "State", node: ast.Compare) -> None:
     about = at.torch or any(BACKEND.search(written(one)) for one in sides)
     if about and any(is_xla(one) and one.value.startswith("xla") for one in sides):  # type: ignore[attr-defined]
         at.report("xla-device", node, "decides by it", "note")
+    elif getattr(sides[1], "value", "") == "nccl" and isinstance(sides[0], ast.Call):
+        at.report("nccl", node, "decides by it", "note")
     elif any(getattr(one, "value", "") == "torch_xla" for one in sides):
         at.report("xla-import", node, "asks whether it is there", "note")
 

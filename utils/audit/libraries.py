@@ -33,9 +33,9 @@ SHORT = 4  # letters of a package's name that may be a class of a project as wel
 # A compiled module that says CUDA in its name: alt_cuda_corr, _ext_cuda; a class of a project that
 # does, and modules of one that are about Triton or CUDA.
 COMPILED = re.compile(
-    r"^(?!(is|has|get|set|use|no|to|with)_)\w*_cuda(_\w+)?$|^\w+_cuda\.|^cuda_\w+$"
+    r"^(?!(is|has|get|set|use|no|to|with)_)\w*_cuda(_\w+)?$|^\w+_cuda\.|^cuda_\w+$|(^|\.)_\w+_sm\d+$"
 )
-ATTENDS = re.compile(r"(flash|paged)_att(n|ention)(_\w+)?$")
+ATTENDS = re.compile(r"(flash|paged)_att(n|ention)(_\w+)?$|fa[34](_\w+)?$")
 WRAPPER = re.compile(r"^C(uda|UDA)[A-Z]\w+$")
 TRITON = re.compile(r"(\w+_)?triton(_\w+)?$")
 ABOUT_CUDA = re.compile(r"(\w+_)?cuda(_\w+)?$")
@@ -71,6 +71,7 @@ INSTALLS = re.compile(r"\b(pip[\d.]*|conda|mamba)\s+install\b|^install$")
 BUILDS = {"setuptools", "distutils"}
 SOURCE = re.compile(r"\w\.cuh?(\.o)?$|^(cudart|cublas|cudnn|nvcc)$|\w_cuda\w*\.c(c|pp)?$")
 SLURM = {"gpus_per_node", "gpus_per_task", "slurm_gpus_per_node", "slurm_gres", "gres"}
+OFFLOADS = {"enable_model_cpu_offload", "enable_sequential_cpu_offload"}  # of diffusers
 RENTS = {"gpu_type_id", "gpu_count"}  # of machines that are rented
 GPUS = SLURM | {"num_gpus", "use_gpu", "gpu"}
 # Functions that choose between CUDA and the CPU, and where they take a device.
@@ -296,7 +297,7 @@ def settings(at: "State", node: ast.Dict) -> None:
         name = getattr(key, "value", "")
         if name == "zero_optimization":
             at.report("deepspeed", node)
-        elif name in SLURM and getattr(value, "value", True):
+        elif name in SLURM | {"num_gpus"} and getattr(value, "value", True):
             at.report("gpu-image", key or node, "a resource that is asked for")
 
 
@@ -318,6 +319,11 @@ def _by_names(
         at.report("cuda-package", node.func, "a function of CUDA's runtime")
     if last.endswith("TrainingArguments") and _is(given.get("fp16"), True):
         at.report("cuda-autocast", given["fp16"], "float16 asks for CUDA", "error")
+    for word in ("sources_cuda", "cuda_sources"):
+        if word in given and not name.startswith(EXTENSION):
+            at.report("cuda-extension", given[word], "sources in CUDA")
+    if last in OFFLOADS:
+        at.report("cuda-device", node.func, "parts are brought to a GPU, unless a device is named")
     for word, value in given.items():
         if GRAPHS.match(word) and _is(value, True):
             at.report("cuda-api", value, "CUDA graphs")
@@ -425,6 +431,10 @@ def _compile(at: "State", node: ast.Call, given: dict[str, ast.expr]) -> None:
             at.report("compile-default", node.func, "no backend named")
     elif isinstance(backend, ast.Constant) and backend.value == "openxla":
         legacy.report(at, "xla-import", node.func, "the backend openxla")
+    elif isinstance(backend, ast.Attribute) and any(
+        _text(one) == "inductor" for one in walk(at.names.tree)
+    ):
+        at.report("compile-backend", backend, "where it is one for GPUs", "note")
     elif isinstance(backend, ast.Constant) and backend.value not in NAMES["portable_backends"]:
         at.report("compile-backend", node.func, f"backend {backend.value!s}")
     mode = given.get("mode")

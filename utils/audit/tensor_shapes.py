@@ -56,7 +56,7 @@ POSITION = re.compile(
 PICKED = re.compile(r"(^|_)(idx|index)$")
 NEXT = re.compile(r"(^|_)(next|new)_(token|id|word|tok|input_id)s?(_id|_ids|s)?$")
 COLLATOR = re.compile(r"DataCollator(With|For(?!LanguageModeling|PermutationL))\w+$")
-TRIED = re.compile(r"(^|_)(sizes|lengths|lens|seq_?lens)$")
+TRIED = re.compile(r"(^|_)(sizes|size_list|lengths|lens|seq_?lens)$")
 LOSS = re.compile(r"(^|_)loss(es)?$")
 SETS = re.compile(r"data|loader|set$|source$|model|layer|param", re.I)
 COUNT = re.compile(r"^(num|n|total_num)_\w+$")
@@ -196,6 +196,14 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     if not isinstance(value, ast.Call) or not value.args:
         return
     name = at.dotted(value.func)
+    if (
+        name == "min"
+        and at.loops
+        and not on_host(at)
+        and any(_is_left(at, one) for one in value.args)
+    ):
+        at.report("input-length", value.func, "the last part holds what is left")
+        return
     if name == "max" and any("collat" in one.lower() or DECODES.search(one) for one in _within(at)):
         if _longest(at, value) and not _sizes(at, target):
             at.report("data-dependent-shape", value.func, "as long as the longest of the batch")
@@ -218,6 +226,19 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
         if sum(ast.dump(part).count(_dumped(target)) for part in parts.elts) == 1:
             if any(_same(target, part) and _stays(at, part, value) for part in parts.elts):
                 at.report("growing-cat", value.func)
+
+
+def _is_left(at: "State", node: ast.AST) -> bool:
+    """total - i of min(size, total - i), in a loop over i: at the end less is left."""
+    match node:
+        case ast.BinOp(op=ast.Sub(), right=ast.Name() as turn):
+            return any(
+                item.kind == "loop"
+                and isinstance(item.node, ast.Call)
+                and last_of(item.node.func) in ("range", "trange")
+                for item in reaching(at, turn)
+            )
+    return False
 
 
 def grown(test: ast.AST) -> set[str]:
@@ -816,7 +837,8 @@ def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
         if "partial" not in given:
             at.report("input-length", node.func, "the last batch holds what is left", "note")
         return
-    if _is_false(at, given.get("drop_last")):
+    kept = given.get("drop_last")
+    if _is_false(at, kept):
         if last != "DataLoader" and isinstance(given["drop_last"], ast.Constant) and at.functions:
             at.report(
                 "input-length", given["drop_last"], "the last batch holds what is left", "note"
@@ -828,7 +850,9 @@ def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
         size = given.get("batch_size") or (node.args[1] if len(node.args) > 1 else ast.Constant(1))
         whole = _draws_a_number(at, given.get("sampler"))
         if getattr(size, "value", 2) not in (None, 1) and len(node.args) < DROPS and not whole:
-            at.report("input-length", node.func, "the last batch holds what is left", "note")
+            at.report(
+                "input-length", kept or node.func, "the last batch holds what is left", "note"
+            )
         return
     if "return_tensors" in given and not given.keys() & {"pad_to_multiple_of", None}:
         if getattr(given.get("padding"), "value", None) in (True, "longest"):
@@ -844,7 +868,8 @@ def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
         sizes = node.args[:1] if last == "full" else node.args
         if any(_longest(at, size) for size in sizes):
             at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
-        elif "device" in given and not on_host(at) and not at.on_cpu(node):
+        elif not on_host(at) and not ("device" in given and at.on_cpu(node)):
+            # Without a device it is filled on the CPU first, and goes there as it is.
             if any(_as_requests(at, one) for one in [*sizes, given.get("size")] if one):
                 at.report("input-length", node.func, "as long as the requests make it")
 
@@ -900,9 +925,8 @@ def _longest(at: "State", node: ast.AST, depth: int = 6) -> bool:
             return isinstance(sized, ast.Subscript) and last_of(sized.value) == "shape"
         case ast.Call(func=ast.Name("max"), args=[ast.Name() | ast.Attribute() as item]):
             collates = any("collat" in one.lower() for one in _within(at))
-            return LENGTHS.search(last_of(item)) is not None and (
-                collates or at.kind(item) != "tensor"
-            )
+            lengths = LENGTHS.search(last_of(item)) or TRIED.search(last_of(item))
+            return lengths is not None and (collates or at.kind(item) != "tensor")
         case ast.Call(func=ast.Name("min" | "int")):
             return any(_longest(at, one, depth - 1) for one in node.args)
         case ast.Tuple() | ast.List():
@@ -1218,6 +1242,9 @@ def sliced(at: "State", node: ast.Subscript) -> None:
                 rule = "input-length" if opened else "python-number"
                 at.report(rule, node, "each length of the slice is a shape of its own")
                 return
+            if not at.loops and part.lower is None and _is_tallied(at, end):
+                at.report("data-dependent-shape", node, "the end of a slice is how many were kept")
+                return
             if _is_counted(at, end) or any(
                 counts_found(at, one) for one in walk(end) if not isinstance(one, ast.Name)
             ):
@@ -1229,6 +1256,15 @@ def sliced(at: "State", node: ast.Subscript) -> None:
             if _random(at, end) and None in (part.lower, part.upper):
                 at.report("data-dependent-shape", node, "the end of a slice is drawn at random")
                 return
+
+
+def _is_tallied(at: "State", node: ast.AST) -> bool:
+    """count, of `count += 1` in a while loop."""
+    names = {node.id} if isinstance(node, ast.Name) else set()
+    return any(
+        isinstance(loop, ast.While) and names & {name for one in loop.body for name in _add_to(one)}
+        for loop in walk(at.scope.node)
+    )
 
 
 def _is_accepted(at: "State", node: ast.AST) -> bool:

@@ -689,6 +689,9 @@ def indexed(at: "State", node: ast.Subscript) -> None:
             waits(at, node, "an element of a list is looked up, which waits as .item() does")
     elif _is_list(at, node.value) and is_device_tensor(at, node.slice):
         waits(at, node, "an element of a list is looked up, which waits as .item() does")
+    if at.loops and any(_is_place(at, one) for one in parts) and not at.on_cpu(node.value):
+        waits(at, node, "an index that is a tensor without dimensions is read, as .item() does")
+        return
     if any(_is_element(at, one) for one in parts):
         waits(at, node, "an index that is an element of a tensor is read, as .item() does")
     if at.kind(node.value) in ("tensor", "maybe", ""):
@@ -700,6 +703,20 @@ def _is_list(at: "State", node: ast.AST) -> bool:
     """A name that holds lists only: groups = []."""
     kept = reaching(at, node) if isinstance(node, ast.Name) else []
     return bool(kept) and all(isinstance(one.node, ast.List | ast.ListComp) for one in kept)
+
+
+def _is_place(at: "State", node: ast.AST) -> bool:
+    """best, of `best = torch.argmax(x)`; row, of `row, column = places[i]`."""
+    for item in reaching(at, node) if isinstance(node, ast.Name) else ():
+        match item.node:
+            case ast.Call(func=ast.Attribute(attr="argmax" | "argmin") as made, args=args):
+                of_torch = at.dotted(made).startswith("torch.")
+                whole = len(args) == int(of_torch) and not item.node.keywords
+                if whole and (of_torch or is_device_tensor(at, made.value)):
+                    return not at.on_cpu(item.node)
+            case ast.Subscript(value=ast.Name() as places) if item.kind == "part":
+                return is_found(at, places)
+    return False
 
 
 def _is_element(at: "State", node: ast.AST) -> bool:
