@@ -347,7 +347,7 @@ MOVE = "import torch\nx = torch.ones(1).cuda()\n"
 
 def test_a_tree_is_read_in_order_without_the_folders_of_tools(tmp_path: Path) -> None:
     write(tmp_path, b=MOVE, a__z=MOVE, a__b=MOVE)
-    for skipped in (".git", ".venv", "node_modules", "__pycache__", "build", "x.egg-info"):
+    for skipped in (".git", ".venv", "node_modules", "__pycache__", "build/lib", "x.egg-info"):
         write(tmp_path / skipped, c=MOVE)
     write(tmp_path / "lib" / "site-packages", c=MOVE)
     (tmp_path / "a" / "kernel.cu").write_text("__global__ void f() {}\n")

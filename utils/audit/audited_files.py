@@ -168,6 +168,12 @@ def wanted(file: Path) -> bool:
     )
 
 
+def _is_built(folder: Path) -> bool:
+    """What setuptools or CMake wrote to a folder called build; others keep recipes there."""
+    written = ("lib", "bdist.", "temp.", "CMakeCache")
+    return folder.name == "build" and any(name.startswith(written) for name in os.listdir(folder))
+
+
 def _files(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
     """Files below a folder in order; a folder reached again through a link is read once."""
     try:
@@ -188,6 +194,7 @@ def _files(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
             is_folder
             and entry.name not in NAMES["skipped_folders"]
             and not entry.name.endswith(".egg-info")
+            and not _is_built(path)
         ):
             yield from _files(path, seen)
         elif (is_file or entry.is_symlink()) and wanted(path):

@@ -31,9 +31,22 @@ SCRIPTS = {
     f"torch.jit.{name}"
     for name in ("freeze", "load", "optimize_for_inference", "optimized_execution", "script")
 } | {"torch.jit.trace", "torch.jit.trace_module"}
-ASKS = re.compile(r"(^|[._])(find_spec|(check|has|is)_(module|package)(_available)?)$")
+ASKS = re.compile(
+    r"(^|[._])(find_spec|RequirementCache|(check|has|is)_(module|package)(_available)?)$"
+)
 # Words of texts about older software, machines, or communication.
-SPEAKS = ("neuron", "jetstream", "inf1", "large", "local_gpu", "nccl", "deepspeed", "cuda1", "cu1")
+SPEAKS = (
+    "neuron",
+    "jetstream",
+    "inf1",
+    "large",
+    "local_gpu",
+    "nccl",
+    "deepspeed",
+    "cuda1",
+    "cu1",
+    "xser",
+)
 LONGEST = 400
 """Characters of a text that may be an address; longer ones are prose."""
 

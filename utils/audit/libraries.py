@@ -36,6 +36,8 @@ COMPILED = re.compile(
     r"^(?!(is|has|get|set|use|no|to|with)_)\w*_cuda(_\w+)?$|^\w+_cuda\.|^cuda_\w+$|(^|\.)_\w+_sm\d+$"
 )
 ATTENDS = re.compile(r"(flash|paged)_att(n|ention)(_\w+)?$|fa[34](_\w+)?$")
+EIGHT_BITS = re.compile(r"prepare_model_for_(int8|kbit)_training$")
+ENGINE = re.compile(r"(^|_)(trtllm|tensorrt(_llm)?)$", re.I)
 WRAPPER = re.compile(r"^C(uda|UDA)[A-Z]\w+$")
 TRITON = re.compile(r"(\w+_)?triton(_\w+)?$")
 ABOUT_CUDA = re.compile(r"(\w+_)?cuda(_\w+)?$")
@@ -108,8 +110,10 @@ def rule_of(at: "State | _Other", module: str) -> str:
         return ("cuda-extension" if cuda else "cpp-extension") if builds else ""
     if module.startswith("nvidia.dali") or f"{module}.".startswith("numba.cuda."):
         return "cuda-package"
-    if last == "BitsAndBytesConfig":
+    if last == "BitsAndBytesConfig" or EIGHT_BITS.match(last):
         return "bitsandbytes"
+    if "xformers" in last and root != "xformers":
+        return "xformers"
     if ASKS.match(last):
         return "cuda-query"
     if last in ON_GPUS:
@@ -171,11 +175,14 @@ def _by_name(at: "State | _Other", module: str) -> str:
     """
     level = len(module) - len(module.lstrip("."))
     for part in module[level:].split(".")[:-1]:
+        if ENGINE.search(part):
+            return "cuda-package"
         if TRITON.match(part):
             return "triton"
         if ABOUT_CUDA.match(part):
             return "cuda-extension"
         named = part in IMPORTS and len(part) > SHORT and at.torch
+        named = named and part not in NAMES["not_followed"]
         if named and (level or part != module.split(".")[0]):
             return IMPORTS[part]  # a module of the project about that package
     last = module.rpartition(".")[2]
@@ -322,6 +329,10 @@ def _by_names(
     for word in ("sources_cuda", "cuda_sources"):
         if word in given and not name.startswith(EXTENSION):
             at.report("cuda-extension", given[word], "sources in CUDA")
+    if "xformers" in last and not own and "xformers" not in name.split(".")[0]:
+        at.report("xformers", node.func, "it turns to xformers by its name", "note")
+    if last == "local_named_parameters":
+        legacy.report(at, "nxd-training", node.func, "a method of its models")
     if last in OFFLOADS:
         at.report("cuda-device", node.func, "parts are brought to a GPU, unless a device is named")
     for word, value in given.items():

@@ -52,7 +52,7 @@ def _name(text: str) -> str:
         return canonicalize_name(Requirement(text).name)
     except InvalidRequirement:
         pass
-    url = re.search(r"(?:git|https?|ssh)\S*/([\w.+%-]+?)(?:\.git)?(?:@[^/\s]*)?(?:#\S*)?$", text)
+    url = re.search(r"(?:git|https?|ssh)\S*/([\w.+%-]+?)(?:\.git)?(?:@[^/\s]*)?/?(?:#\S*)?$", text)
     if url:
         wheel = re.match(r"([\w.]+?)-\d\S*\.(whl|tar\.gz|zip)$", url.group(1))
         name = wheel.group(1) if wheel else url.group(1)

@@ -58,7 +58,7 @@ def moved(at: "State", node: ast.Call) -> None:
 def goes(at: "State", node: ast.Call, name: str) -> None:
     """What goes to the device is as long as a prompt, a request or a sound is."""
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    if _answers(at, node, method):
+    if _answers(at, node, method) or _is_asked(at, node):
         at.report("input-length", node.func, "each request has its own length")
         return
     if at.traced and (_tokenizes(node) or name in MADE_OF) and _is_prompt(at, node):
@@ -92,6 +92,20 @@ def _answers(at: "State", node: ast.Call, method: str) -> bool:
     serves = bool(at.functions) and SERVES.search(at.functions[-1]) is not None
     serves = serves and isinstance(node.func, ast.Name) and is_model_name(node.func.id)
     return serves and not at.on_cpu(first)
+
+
+def _is_asked(at: "State", node: ast.Call) -> bool:
+    """infer(model, tokenizer, prompt), in a loop over prompts."""
+    names = [last_of(one) for one in node.args]
+    if not at.loops or not any(name.endswith("tokenizer") for name in names):
+        return False
+    return any(
+        item.kind == "loop"
+        for one in node.args
+        for name in walk(one)
+        if isinstance(name, ast.Name)
+        for item in reaching(at, name)
+    )
 
 
 def _of_a_list(at: "State", node: ast.AST) -> bool:

@@ -60,6 +60,8 @@ TRIED = re.compile(r"(^|_)(sizes|size_list|lengths|lens|seq_?lens)$")
 LOSS = re.compile(r"(^|_)loss(es)?$")
 SETS = re.compile(r"data|loader|set$|source$|model|layer|param", re.I)
 COUNT = re.compile(r"^(num|n|total_num)_\w+$")
+STEPS = {"add_", "sub_", "addcdiv_", "addcmul_"}  # how an optimizer changes a parameter
+RATE = re.compile(r"(^|_)lr$|step_?size|bias_correction")
 MIXES = re.compile(r"^(mixup|cutmix)(_(fn|data|batch|func|function))?$", re.I)
 DROPS = 9  # where a DataLoader takes drop_last by position
 # Arguments of generate() of transformers
@@ -407,6 +409,8 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     _caches(at, node, method)
     if method == "conj" and not node.args and at.kind(node.func.value) != "host":  # type: ignore[attr-defined]
         at.report("complex-numbers", node.func)
+    if method in STEPS and _is_rate(node):
+        at.report("python-number", node.func, "the rate of a step is a number in the graph")
     if at.steps and node.args and MIXES.search(last_of(node.func)) and not at.on_cpu(node.args[0]):
         at.report("python-number", node.func, "it mixes by a number that is drawn at each step")
     if at.steps == "loop" and (name in GROWS or name == "torch.stack") and _gathers(at, node):
@@ -501,6 +505,16 @@ def _is_rest(at: "State", node: ast.AST) -> bool:
                 case ast.BinOp(left=ast.BinOp(op=ast.Mult()), op=ast.Add(), right=ast.List()):
                     return True
     return False
+
+
+def _is_rate(node: ast.Call) -> bool:
+    """p.addcdiv_(average, root, value=-step_size), p.add_(g, alpha=-group["lr"])."""
+    given = [item.value for item in node.keywords if item.arg in ("alpha", "value")]
+    return any(
+        RATE.search(last_of(one) or str(getattr(one, "value", "")))
+        for value in given
+        for one in walk(value)
+    )
 
 
 def _tried(at: "State", node: ast.AST) -> bool:
@@ -856,7 +870,7 @@ def _padded(at: "State", node: ast.Call, name: str, method: str) -> None:
         return
     if "return_tensors" in given and not given.keys() & {"pad_to_multiple_of", None}:
         if getattr(given.get("padding"), "value", None) in (True, "longest"):
-            at.report("data-dependent-shape", node.func, "as long as the longest of the batch")
+            at.report("input-length", node.func, "as long as the longest of the batch")
         return
     if last.endswith("TrainingArguments") and not given.keys() & {"dataloader_drop_last", None}:
         at.report("input-length", node.func, "the last batch holds what is left", "note")
@@ -885,7 +899,10 @@ def _collated(at: "State", node: ast.expr | None) -> None:
 
 
 def _is_false(at: "State", node: ast.AST | None) -> bool:
-    """False, or a parameter that is False by default."""
+    """False, a parameter that is False by default, or settings.get("drop_last", False)."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="get"), args=[_, default]):
+            return getattr(default, "value", True) is False
     kept = at.scope.bindings(node.id) if isinstance(node, ast.Name) else []
     if len(kept) == 1 and isinstance(kept[0].node, ast.arg):
         node = default_of(at.scope.node, kept[0].node)
@@ -969,6 +986,12 @@ def _is_listed(at: "State", node: ast.expr) -> bool:
 
 def _format(at: "State", node: ast.Call, name: str, method: str) -> None:
     if on_host(at) and at.functions[-1:] != ["__init__"]:
+        return
+    if any(
+        isinstance(made, ast.Call) and TRANSFORMED.search(at.dotted(made.func))
+        for made, _ in at.names.attributes.get(written(node.func), ())
+    ):
+        at.report("fft", node.func)
         return
     if (
         name.startswith(("torch.fft", "torch.stft", "torch.istft", "torch.rfft", "torch.irfft"))
@@ -1197,7 +1220,7 @@ def sliced(at: "State", node: ast.Subscript) -> None:
     if kind == "tensor" and not at.on_cpu(node.value):
         for part in parts:
             if (isinstance(part, ast.Name | ast.BinOp) and _counts(at, part)) or (
-                _given_counter(at, part) or _changed(at, part) or _picks(at, part)
+                _given_counter(at, part) or _changed(at, part)
             ):
                 at.report("python-number", node, "each index is a graph of its own")
                 return
@@ -1217,6 +1240,10 @@ def sliced(at: "State", node: ast.Subscript) -> None:
             placed = _kept_place(at, end) or _is_place(at, end)
             if kind != "host" and placed and not at.on_cpu(node.value):
                 at.report("python-number", node, "each place of the slice is a graph of its own")
+                return
+            own = kind == "tensor" or (not kind and len(parts) > 1)
+            if own and part.lower is None and _is_own_length(at, end) and not at.on_cpu(node.value):
+                at.report("input-length", node, "each has its own length")
                 return
             if kind != "host" and _is_accepted(at, end) and not at.on_cpu(node.value):
                 at.report("data-dependent-shape", node, "as long as what was accepted")
@@ -1256,6 +1283,16 @@ def sliced(at: "State", node: ast.Subscript) -> None:
             if _random(at, end) and None in (part.lower, part.upper):
                 at.report("data-dependent-shape", node, "the end of a slice is drawn at random")
                 return
+
+
+def _is_own_length(at: "State", node: ast.AST) -> bool:
+    """length of `for x, length in zip(xs, lengths)`."""
+    if not isinstance(node, ast.Name) or not LENGTH.search(node.id):
+        return False
+    return any(
+        item.kind == "loop" and isinstance(item.node, ast.Call) and last_of(item.node.func) == "zip"
+        for item in reaching(at, node)
+    )
 
 
 def _is_tallied(at: "State", node: ast.AST) -> bool:

@@ -51,6 +51,7 @@ VOCABULARY = re.compile(
 )
 SAMPLERS = {"Sampler", "BatchSampler", "DistributedSampler"}
 METER = re.compile(r"(^|[._])meter(_|s?$)|_meter", re.I)
+STREAMER = re.compile(r"^Text(Iterator)?Streamer$")
 SCHEDULER = re.compile(r"(scheduler|plateau)\w*$", re.I)
 STOPS = re.compile(r"(ids?|tokens?)$")
 SPARSE = re.compile(
@@ -293,6 +294,16 @@ def called(at: "State", node: ast.Call, name: str) -> None:
         _method(at, node, method)
 
 
+def _is_metered(at: "State", node: ast.Call) -> bool:
+    """top1.update(prec1[0], x.size(0)), losses.update(loss.data[0], n): one element, and of how
+    many.
+    """
+    match node.args:
+        case [ast.Subscript(slice=ast.Constant(value=0), value=owner), _]:
+            return bool(at.steps or at.loops) and at.kind(owner) != "host" and not at.on_cpu(owner)
+    return False
+
+
 def _is_reduced(at: "State", node: ast.AST) -> bool:
     """state.get("x").abs().mean() where no arrays are about: a chain that only tensors have."""
     match node:
@@ -343,7 +354,11 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
             waits(
                 at, node.func, "the text holds the value of a tensor, which waits as .item() does"
             )
-    elif method in ("decode", "batch_decode") and owner is not None and at.kind(owner) != "tensor":
+    elif (
+        method in ("decode", "batch_decode", "ids_to_text")
+        and owner is not None
+        and at.kind(owner) != "tensor"
+    ):
         # A streamer or criterion is called at each token; a text decoded once is no hazard.
         often = at.loops or at.steps or at.functions[-1:] == ["__call__"]
         if (often and node.args) and (
@@ -364,13 +379,20 @@ def _reads(at: "State", node: ast.Call, name: str, method: str) -> None:
                 ".data"
             ):
                 waits(at, node.func, "a meter takes the value, and waits as .item() does")
+    elif method == "add_batch" and (at.steps or at.loops):
+        waits(at, node.func, "the metric takes the values, and waits as .item() does")
+    elif method == "update" and _is_metered(at, node):
+        waits(at, node.args[0], "a meter takes the value, and waits as .item() does")
+    elif STREAMER.search(name.split(".")[-1]):
+        at.report("host-read", node.func, "it reads each token as it comes", "note")
     elif method == "step" and owner is not None and len(node.args) == 1:
         if SCHEDULER.search(written(owner)) and is_device_tensor(at, node.args[0]):
             waits(at, node.func, "the scheduler reads the value, and waits as .item() does")
     elif name.split(".")[-1] == "save_image":
         first = node.args[0] if node.args else ast.Constant(0)
         own = name.startswith("torchvision.") and at.kind(first) != "host"
-        if (own or at.kind(first) == "tensor") and not at.on_cpu(first):
+        often = at.loops or at.steps
+        if (own or at.kind(first) == "tensor") and often and not at.on_cpu(first):
             waits(at, node.func, "it writes the values of a tensor, and waits as .item() does")
     elif owner is not None and (method == "get_scale" or _reads_scaler(method, owner)):
         if at.steps or at.loops or at.epochs:
@@ -648,9 +670,7 @@ def waits(at: "State", node: ast.AST, note: str) -> None:
     often = f"{note}; " if note else ""
     if at.periodic:
         at.report("item-in-loop", node, f"{often}once in some steps only", "note")
-    elif at.epochs:
-        at.report("item-in-loop", node, f"{often}once in each epoch", "note")
-    else:
+    elif not at.epochs:
         at.report("item-in-loop", node, note)
 
 
@@ -948,7 +968,10 @@ def decision(at: "State", test: ast.AST) -> None:
             ):
                 _decides(at, test)  # a number among the elements of a tensor
                 return
-            if (listed or STOPS.search(written(right))) and is_device_tensor(at, test.left):
+            ends = listed and at.loops and "eos_token" in ast.unparse(right)
+            if ends and isinstance(test.left, ast.Subscript) and not at.on_cpu(test.left):
+                _decides(at, test)
+            elif (listed or STOPS.search(written(right))) and is_device_tensor(at, test.left):
                 _decides(at, test)
         case ast.Compare() | ast.Subscript():
             given = at.kind(test) == "maybe" and at.steps == "function" and _reduces(test)
