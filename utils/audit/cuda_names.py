@@ -93,7 +93,9 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
         return True
     if name.startswith("torch.ops.neuron."):
         return legacy.used(at, node, name)
-    if name == "torch.version.cuda" or name.endswith("cpp_extension.CUDA_HOME"):
+    if name in ("torch.version.cuda", "torch.version.hip") or name.endswith(
+        "cpp_extension.CUDA_HOME"
+    ):
         at.report("cuda-query", node, "None here", "note")
         return True
     for pattern, rule in OTHERS:

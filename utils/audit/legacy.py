@@ -46,6 +46,8 @@ SPEAKS = (
     "cuda1",
     "cu1",
     "xser",
+    "flash",
+    "torch_xla",
 )
 LONGEST = 400
 """Characters of a text that may be an address; longer ones are prose."""

@@ -20,6 +20,7 @@ COMPILES = {"cuda-extension", "cpp-extension", "cuda-package"}
 # What DataParallel is made of, and how extensions were built before PyTorch 1.0.
 OF_TORCH = (
     (re.compile(r"torch\.utils\.ffi\b"), "cuda-extension"),
+    (re.compile(r"torch\.nn\.parallel\.data_parallel\.DataParallel$"), "data-parallel"),
     (
         re.compile(
             r"torch\.nn\.parallel\.((scatter_gather|replicate|parallel_apply|_functions)\.)?"
@@ -36,6 +37,7 @@ COMPILED = re.compile(
     r"^(?!(is|has|get|set|use|no|to|with)_)\w*_cuda(_\w+)?$|^\w+_cuda\.|^cuda_\w+$|(^|\.)_\w+_sm\d+$"
 )
 ATTENDS = re.compile(r"(flash|paged)_att(n|ention)(_\w+)?$|fa[34](_\w+)?$")
+FLASH = re.compile(r"(use_|enable_)?flash_att(n|ention)\w*$")
 EIGHT_BITS = re.compile(r"prepare_model_for_(int8|kbit)_training$")
 ENGINE = re.compile(r"(^|_)(trtllm|tensorrt(_llm)?)$", re.I)
 WRAPPER = re.compile(r"^C(uda|UDA)[A-Z]\w+$")
@@ -326,9 +328,9 @@ def _by_names(
         at.report("cuda-package", node.func, "a function of CUDA's runtime")
     if last.endswith("TrainingArguments") and _is(given.get("fp16"), True):
         at.report("cuda-autocast", given["fp16"], "float16 asks for CUDA", "error")
-    for word in ("sources_cuda", "cuda_sources"):
-        if word in given and not name.startswith(EXTENSION):
-            at.report("cuda-extension", given[word], "sources in CUDA")
+    for word in ("sources_cuda", "cuda_sources", "extra_cuda_cflags"):
+        if word in given and (word != "cuda_sources" or not name.startswith(EXTENSION)):
+            at.report("cuda-extension", given[word], "sources in CUDA, or how they are built")
     if "xformers" in last and not own and "xformers" not in name.split(".")[0]:
         at.report("xformers", node.func, "it turns to xformers by its name", "note")
     if last == "local_named_parameters":
@@ -374,8 +376,11 @@ def _by_names(
 
 def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     """model, optimizer = torch.load(file); config.enable_cuda_graph = True"""
-    if GRAPHS.match(written(target).split(".")[-1]) and _is(value, True):
+    named = written(target).split(".")[-1]
+    if GRAPHS.match(named) and _is(value, True):
         at.report("cuda-api", target, "CUDA graphs")
+    elif FLASH.match(named) and _is(value, True):
+        at.report("flash-attn", target)
     match target:
         case ast.Subscript(slice=ast.Constant(value=str(key))) if key.startswith("slurm_"):
             if key in SLURM or CARD.search(_text(value)):

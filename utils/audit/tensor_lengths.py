@@ -18,6 +18,7 @@ TOKENS = re.compile(
     r"(^|_)(prompt|input|question|answer|text|context|query|src|source|request|token|caption)_?\w*(ids|tokens)$"
     r"|^(tokens|token_ids|input_ids|ids|phones|phonemes|phone_ids|sequence)$"
 )
+SO_FAR = re.compile(r"^(output|generated|token)_(ids|tokens)$")  # what a request has by now
 # Functions that make a list of numbers of a text
 WRITES = re.compile(
     r"(^|_)(text_to_\w+|texts?_to_ids|g2p|to_ids|tokenizer_\w+|tokenize(_\w+)?|encode_(text|prompt))$"
@@ -241,6 +242,8 @@ def _as_long_as_given(at: "State", node: ast.AST, depth: int = 6) -> bool:
                     return True  # lists of requests, one behind the other
             fixed = getattr(given.get("padding"), "value", None) == "max_length"
             return _tokenizes(node) and not fixed
+        case ast.Attribute() if SO_FAR.search(node.attr):
+            return at.kind(node) != "tensor"
         case ast.Name():
             kept = reaching(at, node)
             home = at.scope.find(node.id)

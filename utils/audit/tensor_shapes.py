@@ -60,6 +60,7 @@ TRIED = re.compile(r"(^|_)(sizes|size_list|lengths|lens|seq_?lens)$")
 LOSS = re.compile(r"(^|_)loss(es)?$")
 SETS = re.compile(r"data|loader|set$|source$|model|layer|param", re.I)
 COUNT = re.compile(r"^(num|n|total_num)_\w+$")
+EACH = re.compile(r"step|^iter|_iter$|warmup")  # what changes at each step, and not each epoch
 STEPS = {"add_", "sub_", "addcdiv_", "addcmul_"}  # how an optimizer changes a parameter
 RATE = re.compile(r"(^|_)lr$|step_?size|bias_correction")
 MIXES = re.compile(r"^(mixup|cutmix)(_(fn|data|batch|func|function))?$", re.I)
@@ -190,6 +191,12 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
     """x = torch.cat([x, y]) in a loop over steps; self.k = torch.cat([self.k, new]) anywhere."""
     if not at.torch:
         return
+    match target, value:
+        case ast.Subscript(slice=ast.Constant(value="drop_last")), ast.Constant(value=False):
+            at.report("input-length", target, "the last batch holds what is left", "note")
+        case ast.Subscript(slice=ast.Constant(value="lr")), _ if at.loops:
+            if at.steps or any(EACH.search(last_of(one)) for one in walk(value)):
+                at.report("python-number", target, "the rate of a step is a number in the graph")
     if isinstance(target, ast.Subscript) and not on_host(at):
         if _pads(at, target, value):
             at.report("input-length", target, "as long as what is padded here")
@@ -423,6 +430,15 @@ def called(at: "State", node: ast.Call, name: str) -> None:
             filled = last == "full" and len(node.args) > 1 and not at.on_cpu(node)
             if filled and (_changes(at, node.args[1]) or _was_read(at, node.args[1])):
                 at.report("python-number", node.args[1])
+        if (
+            name in MADE_OF
+            and node.args
+            and any(
+                isinstance(one, ast.Attribute) and one.attr == "data_ptr"
+                for one in walk(node.args[0])
+            )
+        ):
+            at.report("int64-range", node.func, "addresses need 64 bits")
         if name in MADE_OF and node.args and not at.on_cpu(node):
             if any(_changes(at, one) for one in _repeated(node.args[0])):
                 at.report("python-number", node.args[0])
@@ -1245,6 +1261,9 @@ def sliced(at: "State", node: ast.Subscript) -> None:
             if own and part.lower is None and _is_own_length(at, end) and not at.on_cpu(node.value):
                 at.report("input-length", node, "each has its own length")
                 return
+            if kind == "tensor" and None in (part.lower, part.upper) and _is_told(at, end):
+                at.report("input-length", node, "as many as a batch of requests holds")
+                return
             if kind != "host" and _is_accepted(at, end) and not at.on_cpu(node.value):
                 at.report("data-dependent-shape", node, "as long as what was accepted")
                 return
@@ -1283,6 +1302,16 @@ def sliced(at: "State", node: ast.Subscript) -> None:
             if _random(at, end) and None in (part.lower, part.upper):
                 at.report("data-dependent-shape", node, "the end of a slice is drawn at random")
                 return
+
+
+def _is_told(at: "State", node: ast.AST) -> bool:
+    """metadata.num_prefill_tokens, of a parameter of forward: how a batch is made up."""
+    match node:
+        case ast.Attribute(value=ast.Name(owner)) if at.functions[-1:] == ["forward"]:
+            kept = at.scope.bindings(owner)
+            given = bool(kept) and all(item.kind == "parameter" for item in kept)
+            return given and owner not in ("self", "args") and owner not in NAMES["settings"]
+    return False
 
 
 def _is_own_length(at: "State", node: ast.AST) -> bool:

@@ -629,7 +629,12 @@ def _reads_once(at: "State") -> bool:
 def _is_result(at: "State", node: ast.AST) -> bool:
     """What a loop over steps of the same function made is read behind it, once."""
     line = getattr(node, "lineno", 0)
-    return any(
+    trains = any(
+        isinstance(one, ast.Call) and getattr(one.func, "attr", "") == "backward"
+        for one in walk(at.scope.node)
+    )
+    # A loop within a step gathers gradients: what is behind it is read at each step.
+    return not trains and any(
         isinstance(loop, ast.For | ast.While)
         and (loop.end_lineno or line) < line
         and at.is_step_loop(loop)
