@@ -978,6 +978,8 @@ def decision(at: "State", test: ast.AST) -> None:
                 _decides(at, test)
             elif (listed or STOPS.search(written(right))) and is_device_tensor(at, test.left):
                 _decides(at, test)
+        case ast.Compare(comparators=[ast.Attribute(attr="shape")]):
+            pass  # by a shape, which the host knows
         case ast.Compare() | ast.Subscript():
             given = at.kind(test) == "maybe" and at.steps == "function" and _reduces(test)
             if (at.kind(test) == "tensor" or given or _by_reduction(at, test)) and not at.on_cpu(
