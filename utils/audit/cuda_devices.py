@@ -194,6 +194,8 @@ def named(at: "State", name: str, value: ast.AST) -> None:
         legacy.report(at, "xla-sharding", value, "an option of FSDP over XLA")
     elif result == "backend":
         backend(at, value)
+    elif result == "pinned" and isinstance(value, ast.Name) and not _tells_gpu(value):
+        at.report("pinned-loader", value, "where this is true", "note")
     elif result == "pinned" and (getattr(value, "value", None) is True or _tells_gpu(value)):
         at.report("pinned-loader", value)
     elif result == "option" and isinstance(value, ast.Constant) and value.value:

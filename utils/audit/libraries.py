@@ -38,6 +38,8 @@ COMPILED = re.compile(
 )
 ATTENDS = re.compile(r"(flash|paged)_att(n|ention)(_\w+)?$|fa[34](_\w+)?$")
 FLASH = re.compile(r"(use_|enable_)?flash_att(n|ention)\w*$")
+BY_XLA = re.compile(r"^(?!torch_)\w+_xla(_\w+)?$")  # what others built on PyTorch/XLA
+INDUCTOR = re.compile(r"^(max_autotune\w*|triton\.\w+|coordinate_descent_\w+)$")
 EIGHT_BITS = re.compile(r"prepare_model_for_(int8|kbit)_training$")
 ENGINE = re.compile(r"(^|_)(trtllm|tensorrt(_llm)?)$", re.I)
 WRAPPER = re.compile(r"^C(uda|UDA)[A-Z]\w+$")
@@ -112,6 +114,10 @@ def rule_of(at: "State | _Other", module: str) -> str:
         return ("cuda-extension" if cuda else "cpp-extension") if builds else ""
     if module.startswith("nvidia.dali") or f"{module}.".startswith("numba.cuda."):
         return "cuda-package"
+    if module == "torch.utils.cpp_extension":
+        return "cpp-extension"
+    if BY_XLA.search(root) and root not in at.local:
+        return "xla-import"
     if last == "BitsAndBytesConfig" or EIGHT_BITS.match(last):
         return "bitsandbytes"
     if "xformers" in last and root != "xformers":
@@ -306,6 +312,8 @@ def settings(at: "State", node: ast.Dict) -> None:
         name = getattr(key, "value", "")
         if name == "zero_optimization":
             at.report("deepspeed", node)
+        elif at.torch and isinstance(name, str) and INDUCTOR.match(name):
+            at.report("compile-backend", key or node, "an option of Inductor")
         elif name in SLURM | {"num_gpus"} and getattr(value, "value", True):
             at.report("gpu-image", key or node, "a resource that is asked for")
 
@@ -335,6 +343,8 @@ def _by_names(
         at.report("xformers", node.func, "it turns to xformers by its name", "note")
     if last == "local_named_parameters":
         legacy.report(at, "nxd-training", node.func, "a method of its models")
+    if last == "replay" and any(one.endswith("CUDAGraph") for one in _full(at)):
+        at.report("cuda-api", node.func, "a CUDA graph")
     if last in OFFLOADS:
         at.report("cuda-device", node.func, "parts are brought to a GPU, unless a device is named")
     for word, value in given.items():
@@ -372,6 +382,11 @@ def _by_names(
         texts = [one for one in walk(node) if INSTALLS.search(_text(one))]
         for rule in requirements.in_command(" ".join(map(_text, walk(node)))) if texts else ():
             at.report(rule, texts[0], "an installation")
+
+
+def _full(at: "State") -> Iterator[str]:
+    """The names with a dot that the file reads."""
+    return (written(one) for one in walk(at.names.tree) if isinstance(one, ast.Attribute))
 
 
 def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:

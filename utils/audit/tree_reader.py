@@ -222,6 +222,8 @@ class Reader(State):
     def _on_ImportFrom(self, node: ast.ImportFrom) -> None:
         names = [libraries.start_of(node) + alias.name for alias in node.names]
         libraries.imported(self, node, names)
+        if node.module == "torch.backends" and any(one.name == "cudnn" for one in node.names):
+            self.report("backend-flags", node, "imported here", "note")
         if not node.level:
             cuda_names.imported(self, node, names)
             legacy.imported(self, node, names)
@@ -248,6 +250,9 @@ class Reader(State):
         self.children(node)
 
     def _on_AnnAssign(self, node: ast.AnnAssign) -> None:
+        for part in ast.walk(node.annotation):  # graphs: dict[int, torch.cuda.CUDAGraph]
+            if isinstance(part, ast.Attribute) and written(part).startswith("torch.cuda."):
+                self.visit(part)
         if node.value is not None:
             cuda_devices.assigned(self, node.target, node.value)
 
