@@ -58,6 +58,7 @@ NEXT = re.compile(r"(^|_)(next|new)_(token|id|word|tok|input_id)s?(_id|_ids|s)?$
 COLLATOR = re.compile(r"DataCollator(With|For(?!LanguageModeling|PermutationL))\w+$")
 TRIED = re.compile(r"(^|_)(sizes|size_list|lengths|lens|seq_?lens)$")
 LOSS = re.compile(r"(^|_)loss(es)?$")
+PADDED = re.compile(r"^max_\w*len(gth)?$")
 SETS = re.compile(r"data|loader|set$|source$|model|layer|param", re.I)
 COUNT = re.compile(r"^(num|n|total_num)_\w+$")
 EACH = re.compile(r"step|^iter|_iter$|warmup")  # what changes at each step, and not each epoch
@@ -968,6 +969,9 @@ def _longest(at: "State", node: ast.AST, depth: int = 6) -> bool:
             return any(_longest(at, one, depth - 1) for one in (node.left, node.right))
         case ast.Name():
             kept = at.scope.bindings(node.id)
+            if PADDED.match(node.id) and any("collat" in one.lower() for one in _within(at)):
+                # input_lengths[0] of samples that are sorted, and rounded up
+                return not any(isinstance(one.node, ast.Constant | ast.arg) for one in kept)
             return (
                 len(kept) == 1
                 and kept[0].node is not None
