@@ -102,9 +102,11 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
         if pattern.match(name):
             before = at.hits[-1] if at.hits else None
             line = getattr(before.node, "lineno", 0) if before and before.rule == rule else 0
-            if line != getattr(
-                node, "lineno", 0
-            ):  # said once in a line, as in sdpa_kernel(SDPBackend.MATH)
+            if line == getattr(node, "lineno", 0):
+                pass  # said once in a line, as in sdpa_kernel(SDPBackend.MATH)
+            elif "SyncBatchNorm" in name:
+                at.report(rule, node, "its kernels are CUDA's, or a backend's own", "warning")
+            else:
                 at.report(rule, node)
             return True
     if name.startswith("torch.backends.cud") and name.split(".")[-1] in ("version", "is_built"):
