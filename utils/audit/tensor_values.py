@@ -714,7 +714,7 @@ def indexed(at: "State", node: ast.Subscript) -> None:
             waits(at, node, "an element of a list is looked up, which waits as .item() does")
     elif _is_list(at, node.value) and is_device_tensor(at, node.slice):
         waits(at, node, "an element of a list is looked up, which waits as .item() does")
-    if at.loops and any(_is_place(at, one) for one in parts) and not at.on_cpu(node.value):
+    if at.loops and any(_is_picked(at, one) for one in parts) and not at.on_cpu(node.value):
         waits(at, node, "an index that is a tensor without dimensions is read, as .item() does")
         return
     if any(_is_element(at, one) for one in parts):
@@ -730,7 +730,7 @@ def _is_list(at: "State", node: ast.AST) -> bool:
     return bool(kept) and all(isinstance(one.node, ast.List | ast.ListComp) for one in kept)
 
 
-def _is_place(at: "State", node: ast.AST) -> bool:
+def _is_picked(at: "State", node: ast.AST) -> bool:
     """best, of `best = torch.argmax(x)`; row, of `row, column = places[i]`."""
     for item in reaching(at, node) if isinstance(node, ast.Name) else ():
         match item.node:
