@@ -18,6 +18,8 @@ from utils.audit.rules import RULES, SEVERITIES, TARGETS, Rule
 from utils.course.shown import html_table
 
 WIDTH = 100
+MOST_NOTES = 4
+"""So many notes that say the same one after another are written out in a table."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,8 @@ def table(report: Report) -> str:
     lines: list[str] = []
     for path, group in groupby(report.findings, key=lambda entry: entry.path):
         lines.append(path)
-        for item in group:
-            head = f"  {where(item):<9} {item.severity:<8}{item.rule:<21}"
-            lines.append(head + _cut(item.text, WIDTH - len(head)))
-            if item.note:
-                lines.append(" " * 12 + _cut(f"({item.note})", WIDTH - 12))
+        for _, run in groupby(group, key=lambda entry: (entry.rule, entry.severity, entry.note)):
+            lines += _rows(list(run))
         lines.append("")
     if report.broken:
         lines.append("Not read:")
@@ -139,6 +138,21 @@ def table(report: Report) -> str:
         lines += ["", "A rule in full, with code: --explain RULE. What can be rewritten: --fix."]
     lines.append(summary(report))
     return "\n".join(lines)
+
+
+def _rows(run: list[Finding]) -> list[str]:
+    """The rows of findings that say the same one after another; of many notes the first only."""
+    last = run[-1]
+    many = last.severity == "note" and len(run) > MOST_NOTES
+    lines = []
+    for item in run[:MOST_NOTES] if many else run:
+        head = f"  {where(item):<9} {item.severity:<8}{item.rule:<21}"
+        lines.append(head + _cut(item.text, WIDTH - len(head)))
+        if item.note:
+            lines.append(" " * 12 + _cut(f"({item.note})", WIDTH - 12))
+    if many:
+        lines.append(" " * 12 + f"{len(run) - MOST_NOTES} more like it, the last at {where(last)}")
+    return lines
 
 
 def advice(about: Rule, target: str) -> list[tuple[str, str]]:

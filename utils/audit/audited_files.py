@@ -222,15 +222,8 @@ def _modules(folder: Path, is_root: bool) -> frozenset[str]:
 
 
 def _holds_python(folder: str) -> bool:
-    """A Python file stands in the folder, or in one right below it."""
-    try:
-        entries = list(os.scandir(folder))
-        if any(entry.name.endswith(".py") for entry in entries):
-            return True
-        folders = [entry.path for entry in entries if entry.is_dir()]
-        return any(name.endswith(".py") for one in folders for name in os.listdir(one))
-    except OSError:
-        return False
+    """A Python file stands in the folder, or anywhere below it."""
+    return any(name.endswith(".py") for _, _, names in os.walk(folder) for name in names)
 
 
 def _file(file: Path, name: str, local: frozenset[str], tree: Modules) -> Result:

@@ -24,7 +24,6 @@ METHODS = {
     "neuron-trace": {"save"},
 }
 OBJECT = re.compile(r"(^|\.)[A-Z]")  # Model.from_config("m"), trt.Runtime(log): not a function
-BY_IMPORT = {"nki-old-import"}  # what is used keeps its name
 BUILT = re.compile(r"torch\.utils\.cpp_extension\.(load|load_inline)$")
 SCALER = re.compile(r"(^|[._])(grad_?|amp_?|loss_?)?scaler$", re.I)
 SCALES = {"scale", "unscale_", "step", "update"}  # methods of a gradient scaler
@@ -37,8 +36,6 @@ def imported(at: "State", node: ast.Import | ast.ImportFrom) -> None:
         name = start + alias.name
         root = name.split(".")[0]
         rule = libraries.rule_of(at, name) or legacy.once(at, name)
-        if rule in BY_IMPORT and "kernels" not in name:
-            continue
         if rule and alias.name not in ("*", *CALLED) and root not in NAMES["not_followed"]:
             bound = alias.asname or (alias.name if start else alias.name.split(".")[0])
             at.flagged[bound] = rule
@@ -93,10 +90,13 @@ def used(at: "State", node: ast.Name | ast.Attribute) -> bool:
     rule = at.flagged.get(key, "")
     if not rule or last in LEGACY_CALLS:
         return False
-    within = rule == "triton" and at.hosted  # a kernel
-    if not within and last not in NAMES["passed_over"]:
-        at.report(rule, node, "a use of what is imported", "note")
+    if last not in NAMES["passed_over"] and at.dotted(node) != "triton.jit":  # a decorator
+        at.report(rule, node, _part(at, rule), "note")
     return True
+
+
+def _part(at: "State", rule: str) -> str:
+    return "within a kernel" if rule == "triton" and at.hosted else "a use of what is imported"
 
 
 def only_cpu(at: "State", node: ast.If) -> None:

@@ -115,7 +115,7 @@ def called(at: "State", node: ast.Call, name: str) -> None:
     """torch.jit.load in a file about Neuron: the program was traced for it."""
     if name in LOADS and at.names.imports & {"torch_neuronx", "torch_neuron", "torch.neuron"}:
         report(at, "neuron-trace", node.func, "a saved TorchScript program")
-    elif name in SCRIPTS and not at.names.imports & {"torch_neuron", "torch.neuron"}:
+    elif name in SCRIPTS:
         at.report("torchscript", node.func)
     elif ASKS.search(name or written(node.func)):
         for asked in node.args[:1]:

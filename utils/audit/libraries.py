@@ -60,10 +60,7 @@ KERNEL = re.compile(
 )
 RUNTIME = re.compile(r"^cuda[A-Z][A-Za-z]{3,}$")
 GRAPHS = re.compile(r"^((use|enable|with)_)?cuda_?graphs?$|^cg$")
-# Names of what a model is loaded from, and messages of programs that need CUDA.
-WEIGHTS = re.compile(
-    r"ck(e)?pt|checkpoint|weight|state_?dict|model|pretrain|resume|\.(bin|pth)$", re.I
-)
+# Messages of programs that need CUDA.
 STOPS = re.compile(
     r"\b(CUDA|nvcc|GPUs?)\b.*\b(not (be )?(found|located?|available|detected|installed)"
     r"|(is|are) (required|needed|missing)|unavailable)\b"
@@ -369,15 +366,8 @@ def _by_names(
         at.report("grad-scaler", node.func, "its settings")
     if _is(given.get("torchscript"), True):
         at.report("torchscript", given["torchscript"])
-    if last == "load_state_dict" and node.args:
-        for one in walk(node.args[0]):
-            kept = at.scope.names.get(one.id, ()) if isinstance(one, ast.Name) else ()
-            for call in [one, *(item.node for item in kept)]:
-                if isinstance(call, ast.Call) and at.dotted(call.func) == "torch.load":
-                    _located(at, call)
-    elif name == "torch.load" and node.args:
-        if any(map(WEIGHTS.search, [*_words(node.args[0]), *at.functions[-1:]])):
-            _located(at, node)
+    if name == "torch.load" and node.args:
+        _located(at, node)
     if RUNS.search(last or written(node.func)):
         texts = [one for one in walk(node) if INSTALLS.search(_text(one))]
         for rule in requirements.in_command(" ".join(map(_text, walk(node)))) if texts else ():
@@ -400,16 +390,10 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
         case ast.Subscript(slice=ast.Constant(value=str(key))) if key.startswith("slurm_"):
             if key in SLURM or CARD.search(_text(value)):
                 at.report("gpu-image", target, "a resource that is asked for")
-    if isinstance(value, ast.Call) and at.dotted(value.func) == "torch.load":
-        if any(map(WEIGHTS.search, _words(target))):
-            _located(at, value)
 
 
 def _located(at: "State", node: ast.Call) -> None:
     """torch.load(path), and no place where the tensors go."""
-    if node in at.reported:
-        return
-    at.reported.add(node)
     if len(node.args) == 1 and not {"map_location", None} & {item.arg for item in node.keywords}:
         at.report("load-location", node.func)
 
