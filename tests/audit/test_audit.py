@@ -470,6 +470,38 @@ def test_autocast_for_cuda_raises_with_bfloat16_only() -> None:
     assert {item.severity for item in audit_source(text).findings} == {"warning"}
 
 
+def test_boxes_of_a_model_are_tensors_where_arrays_are_about_as_well() -> None:
+    source = """
+        import numpy as np
+        import torch
+        from model import suppress
+        def detect(images, model, names):
+            for image in images:
+                boxes = suppress(model(torch.from_numpy(image)))
+                for found in boxes:
+                    found[:, :4] = found[:, :4].round()
+                    for *corners, score, kind in reversed(found):
+                        label = f"{names[int(kind)]} {score:.2f}"  #! item-in-loop item-in-loop
+        """
+    assert findings(source) == expected(source)
+
+
+def test_autocast_that_is_chosen_by_the_version_is_found_where_it_is_used() -> None:
+    source = """
+        import functools
+        import torch
+        if torch.__version__ > "2":
+            autocast = functools.partial(torch.autocast, device_type="cuda")  #! cuda-device
+        else:
+            autocast = torch.cuda.amp.autocast  #! cuda-autocast
+        @autocast(enabled=True)  #! cuda-autocast
+        def encode(x):
+            with autocast():  #! cuda-autocast
+                return x
+        """
+    assert findings(source) == expected(source)
+
+
 def test_what_is_chosen_by_asking_for_cuda_is_no_error() -> None:
     text = """
         import torch
@@ -507,6 +539,15 @@ def test_the_table_fits_and_says_what_to_write_instead() -> None:
     assert text.splitlines()[0] == "train <1>.py"
     assert text.splitlines()[-1] == "1 file read: 7 errors, 4 warnings, 4 notes"
     assert repr(audit_source("x = 1")) == "1 file read: nothing found"
+
+
+def test_of_many_notes_that_say_the_same_a_table_writes_the_first_ones() -> None:
+    body = "".join(f"    tl.store(x, {number})\n" for number in range(9))
+    source = f"import triton\nimport triton.language as tl\n@triton.jit\ndef f(x):\n{body}"
+    report = audit_source(source)
+    assert len(report.findings) == 3 + 9
+    shown = table(report)
+    assert shown.count("tl.store") == 4 and "5 more like it, the last at 13:5" in shown
 
 
 def test_html_is_escaped() -> None:

@@ -25,6 +25,7 @@ BACKEND = re.compile(r"(^|[._])(backend|device(_type)?)$")
 CHOSEN = ("xla", "tpu", "neuron")
 CAN_DO_WITHOUT = "the code can do without it, or chooses it"
 OF_TORCH = ("torch.ops.neuron.", "torch.classes.neuron.", "torch.neuron.")
+ENUM = re.compile(r"([\w.]+\.)?[A-Z]\w+\.[A-Z][A-Z0-9_]+$")  # PrimitiveType.F32, a plain constant
 LOADS = {"torch.jit.load", "torch.jit.save"}
 # Calls that make or run TorchScript; decorated functions are compiled as if they were plain.
 SCRIPTS = {
@@ -98,6 +99,8 @@ def used(at: "State", node: ast.AST, name: str) -> bool:
     own = name.startswith(OF_TORCH)
     if root in at.local or not (root in LEGACY_ROOTS or own):
         return False
+    if ENUM.match(written(node)):
+        return True
     rule = legacy_rule(name)
     if not rule or (root in ONCE and last not in LEGACY_CALLS):
         return False

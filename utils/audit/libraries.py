@@ -186,7 +186,7 @@ def _by_name(at: "State | _Other", module: str) -> str:
             return "triton"
         if ABOUT_CUDA.match(part):
             return "cuda-extension"
-        named = part in IMPORTS and len(part) > SHORT and at.torch
+        named = part in IMPORTS and part != "kernels" and len(part) > SHORT and at.torch
         named = named and part not in NAMES["not_followed"]
         if named and (level or part != module.split(".")[0]):
             return IMPORTS[part]  # a module of the project about that package

@@ -359,9 +359,16 @@ class Names:
                 match value.args:
                     case [ast.Constant(value=str(module)), *_]:
                         return module
+            if isinstance(value, ast.Call) and name in self.local_imports:
+                return self.local_imports[name]  # xm = load_xm(), which imports it
             if isinstance(value, ast.Name | ast.Attribute):
                 if not (isinstance(value, ast.Name) and value.id == name):
                     return self.dotted(value, home, follow, depth - 1)
+        if follow and depth and name == "autocast":  # chosen by the version of torch
+            chosen = [
+                self.dotted(item.node, home, follow, depth - 1) for item in others if item.node
+            ]
+            return next((full for full in chosen if full.startswith("torch.cuda.")), "")
         return ""
 
 

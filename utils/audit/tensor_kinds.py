@@ -214,6 +214,8 @@ class Tensors:
                 and not RUNS.search(written(item.node.func).split(".")[-1])
                 for item in kept
             )
+            if value == MAYBE and self.uses.is_sliced(home, node.id):
+                return TENSOR
             if (
                 value == MAYBE
                 and computed

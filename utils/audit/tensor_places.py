@@ -119,6 +119,15 @@ class Places:
             case ast.ListComp() | ast.GeneratorExp():
                 inner = self.tensors.names.comprehension(node, node.generators, scope)
                 return self.on_cpu(node.elt, inner)
+            case ast.DictComp():
+                inner = self.tensors.names.comprehension(node, node.generators, scope)
+                return self.on_cpu(node.value, inner)
+            case ast.Tuple():
+                kinds = [flat(self.tensors.value(part, scope)) for part in node.elts]
+                return all(
+                    kind == "host" or self.on_cpu(part, scope)
+                    for kind, part in zip(kinds, node.elts, strict=True)
+                )
             case ast.UnaryOp():
                 return self.on_cpu(node.operand, scope)
             case ast.IfExp():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from utils.audit.rules import NAMES
-from utils.audit.scopes import Binding, walk, written
+from utils.audit.scopes import Binding, parameters, walk, written
 from utils.audit.tensor_kinds import default_of
 from utils.audit.tensor_lengths import LENGTHS, MADE_OF, all_kept, goes, last_of
 from utils.audit.tensor_names import COUNTS, LOADER_NAME, TOKENIZER, is_model_name, moves_to_host
@@ -196,7 +196,9 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
         case ast.Subscript(slice=ast.Constant(value="drop_last")), ast.Constant(value=False):
             at.report("input-length", target, "the last batch holds what is left", "note")
         case ast.Subscript(slice=ast.Constant(value="lr")), _ if at.loops:
-            if at.steps or any(EACH.search(last_of(one)) for one in walk(value)):
+            function = getattr(at.scope.node, "args", None)
+            given = [arg.arg for arg in parameters(function)] if function else []
+            if at.steps or any(map(EACH.search, [*map(last_of, walk(value)), *given])):
                 at.report("python-number", target, "the rate of a step is a number in the graph")
     if isinstance(target, ast.Subscript) and not on_host(at):
         if _pads(at, target, value):

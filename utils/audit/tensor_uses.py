@@ -43,6 +43,7 @@ class Uses:
         self._called: dict[str, list[tuple[ast.Call, Scope]]] = {}
         self._made: dict[str, list[Scope]] = {}
         self._texts: set[tuple[Scope, str]] = set()
+        self._sliced: set[tuple[Scope | None, str]] = set()
         self._closures: set[str] = set()
         self._given: dict[str, list[tuple[ast.expr, Scope]]] = {}
 
@@ -72,6 +73,11 @@ class Uses:
         self._scan()
         return [(one, where) for one, where in self._given.get(name, ()) if where is scope]
 
+    def is_sliced(self, home: Scope, name: str) -> bool:
+        """A name is used as tensors and arrays are, in a file that knows both."""
+        self._scan()
+        return (home, name) in self._sliced
+
     def is_used(self, home: Scope, name: str) -> bool:
         """A name, or an attribute such as self.x in a class, is used as only tensors are."""
         self._scan()
@@ -89,8 +95,11 @@ class Uses:
             if isinstance(node, ast.Call):
                 self._scan_call(node, scope)
             elif isinstance(node, ast.Subscript):
-                if self.plain and _is_sliced(node):
-                    self._note(node.value, scope)
+                if _is_sliced(node):
+                    if self.plain:
+                        self._note(node.value, scope)
+                    elif isinstance(node.value, ast.Name):
+                        self._sliced.add((scope.find(node.value.id), node.value.id))
             elif isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp):
                 scope = self.names.comprehension(node, node.generators, scope)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

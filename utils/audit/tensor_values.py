@@ -914,7 +914,7 @@ def is_mask(at: "State", node: ast.AST, surely: bool, depth: int = 6) -> bool:
                 if method == "bool" and at.kind(owner) != "host" and (surely or only_torch(at)):
                     return True
                 return at.kind(owner) in ("tensor", "maybe") or at.kind(node) == "tensor"
-            if method in MASKED:
+            if method.rstrip("_") in MASKED:
                 if any(at.dotted(one) == "torch.bool" for one in node.args):
                     return True
                 return is_mask(at, owner, surely, depth - 1)
@@ -968,6 +968,10 @@ def decision(at: "State", test: ast.AST) -> None:
             # Of a tensor among numbers; a tensor in a set is looked up by what it is.
             right = test.comparators[0]
             listed = isinstance(right, ast.List | ast.Tuple | ast.Set) or at.kind(right) == "tensor"
+            if isinstance(right, ast.Name):
+                listed = listed or any(
+                    isinstance(item.node, ast.List | ast.ListComp) for item in reaching(at, right)
+                )
             if written(right).split(".")[-1] in NAMES["model_outputs"] and is_device_tensor(
                 at, right
             ):

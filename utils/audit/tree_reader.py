@@ -364,8 +364,9 @@ class Reader(State):
     def _on_Name(self, node: ast.Name) -> None:
         if flagged.used(self, node):
             return
-        if node.id in self.names.imported and isinstance(node.ctx, ast.Load):
-            name = self.dotted(node, follow=False)
+        chosen = node.id == "autocast"  # by the version of torch
+        if (node.id in self.names.imported or chosen) and isinstance(node.ctx, ast.Load):
+            name = self.dotted(node, follow=chosen)
             if name.startswith("torch."):
                 cuda_names.used(self, node, name)
             else:
