@@ -137,7 +137,8 @@ def _jobs(files: list[Path], root: Path) -> Iterator[tuple[Path, str, frozenset[
     tree = Modules(str(root if root.is_dir() else root.parent), parse)
     for file in files:
         name = file.name if file == root else file.relative_to(root).as_posix()
-        yield file, name, modules[file.parent] | own, tree
+        package = name.removeprefix("src/").split("/")[0]  # the one that the file is in
+        yield file, name, modules[file.parent] | own | {package} - LEGACY_ROOTS, tree
 
 
 def audit_source(text: str, name: str = "source.py", target: str = TARGETS[0]) -> Report:
@@ -222,8 +223,15 @@ def _modules(folder: Path, is_root: bool) -> frozenset[str]:
 
 
 def _holds_python(folder: str) -> bool:
-    """A Python file stands in the folder, or anywhere below it."""
-    return any(name.endswith(".py") for _, _, names in os.walk(folder) for name in names)
+    """A Python file stands in the folder, or in one right below it."""
+    try:
+        entries = list(os.scandir(folder))
+        if any(entry.name.endswith(".py") for entry in entries):
+            return True
+        folders = [entry.path for entry in entries if entry.is_dir()]
+        return any(name.endswith(".py") for one in folders for name in os.listdir(one))
+    except OSError:
+        return False
 
 
 def _file(file: Path, name: str, local: frozenset[str], tree: Modules) -> Result:

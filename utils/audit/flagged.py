@@ -90,8 +90,7 @@ def used(at: "State", node: ast.Name | ast.Attribute) -> bool:
     rule = at.flagged.get(key, "")
     if not rule or last in LEGACY_CALLS:
         return False
-    plain = last in NAMES["passed_over"] or legacy.ENUM.match(text)
-    if not plain and at.dotted(node) != "triton.jit":  # a decorator
+    if last not in NAMES["passed_over"] and at.dotted(node) != "triton.jit":  # a decorator
         at.report(rule, node, _part(at, rule), "note")
     return True
 
