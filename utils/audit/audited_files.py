@@ -38,10 +38,10 @@ DEPTH = 6000
 METHODS = {"cuda-move", "pin-memory", "item-in-loop", "data-dependent-shape"}
 IGNORE = re.compile(r"#\s*audit:\s*ignore(?:\[([\w\s,-]*)\])?[ \t:]*([^#\n]*)")
 # A file in which none of these words stands can hold no finding; it is only parsed.
-WORDS = re.compile(
-    r"cuda|nccl|torch|device|pin_mem|lightning|triton|install_requires|neuron|xla|jax|nvidia|gpu|"
-    + "|".join(sorted(set(REQUIREMENTS) | {"flash", "cupy", "pynvml", "tensorrt", "dali"})),
-    re.I,
+WORDS = (
+    *("torch", "device", "cuda", "gpu", "nccl", "pin_mem", "lightning", "triton", "neuron", "xla"),
+    *("jax", "nvidia", "install_requires", "flash", "cupy", "pynvml", "tensorrt", "dali"),
+    *sorted(word.lower() for word in REQUIREMENTS),
 )
 # What Python no longer reads, and what it reads in its place.
 OLDER = (
@@ -357,7 +357,8 @@ def python(
     try:
         held = modules.held(place) if modules is not None else None
         tree = held.names.tree if held is not None else parse(text)
-        if not WORDS.search(text):
+        lowered = text.lower()
+        if not any(word in lowered for word in WORDS):  # a regular expression takes twenty times it
             return [], []
         reader = read(tree, local, modules, place)
     except ValueError as problem:

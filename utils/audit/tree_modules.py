@@ -25,6 +25,7 @@ class Modules:
         self._parse = parse
         self._files: dict[str, Tensors | None] = {}
         self._there: dict[str, bool] = {}
+        self._places: dict[tuple[str, str], tuple[str, str] | None] = {}
         self._found: dict[tuple[str, str], tuple[str, str] | None] = {}
 
     def read(self, path: str) -> Tensors | None:
@@ -88,6 +89,12 @@ class Modules:
 
     def _place(self, name: str, folder: str) -> tuple[str, str] | None:
         """The file, and the name within it."""
+        key = (name, folder)
+        if key not in self._places:
+            self._places[key] = self._find(name, folder)
+        return self._places[key]
+
+    def _find(self, name: str, folder: str) -> tuple[str, str] | None:
         level = len(name) - len(name.lstrip("."))
         parts = name[level:].split(".")
         starts = [folder]
