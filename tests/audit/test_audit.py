@@ -409,6 +409,9 @@ def test_a_package_of_the_project_is_not_the_one_of_that_name(tmp_path: Path) ->
     write(tmp_path, train="import apex\nimport triton\nimport xformers\n", apex="x = 1")
     (tmp_path / "triton").mkdir()
     (tmp_path / "triton" / "__init__.py").touch()
+    inner = tmp_path / "lmdeploy" / "pytorch" / "models"  # no __init__.py above its files
+    inner.mkdir(parents=True)
+    (inner / "llama.py").write_text("import torch\nfrom lmdeploy.messages import Policy\n")
     assert [finding.rule for finding in audit(tmp_path).findings] == ["xformers"]
 
 

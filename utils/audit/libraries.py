@@ -186,6 +186,7 @@ def _by_name(at: "State | _Other", module: str) -> str:
             return "triton"
         if ABOUT_CUDA.match(part):
             return "cuda-extension"
+        # A folder called kernels is any project's.
         named = part in IMPORTS and part != "kernels" and len(part) > SHORT and at.torch
         named = named and part not in NAMES["not_followed"]
         if named and (level or part != module.split(".")[0]):
@@ -366,8 +367,9 @@ def _by_names(
         at.report("grad-scaler", node.func, "its settings")
     if _is(given.get("torchscript"), True):
         at.report("torchscript", given["torchscript"])
-    if name == "torch.load" and node.args:
-        _located(at, node)
+    if name == "torch.load" and len(node.args) == 1:
+        if not {"map_location", None} & {item.arg for item in node.keywords}:
+            at.report("load-location", node.func)
     if RUNS.search(last or written(node.func)):
         texts = [one for one in walk(node) if INSTALLS.search(_text(one))]
         for rule in requirements.in_command(" ".join(map(_text, walk(node)))) if texts else ():
@@ -392,12 +394,6 @@ def assigned(at: "State", target: ast.expr, value: ast.expr) -> None:
                 at.report("gpu-image", target, "a resource that is asked for")
 
 
-def _located(at: "State", node: ast.Call) -> None:
-    """torch.load(path), and no place where the tensors go."""
-    if len(node.args) == 1 and not {"map_location", None} & {item.arg for item in node.keywords}:
-        at.report("load-location", node.func)
-
-
 def sources(at: "State", node: ast.Constant) -> None:
     """Sources in CUDA and its runtime in a file that builds extensions by other means than those of
     torch, which are found by their names.
@@ -412,14 +408,6 @@ def builds(at: "State") -> bool:
     if at.names.imported & {"CUDAExtension", "load", "load_inline"}:
         return False
     return bool(at.names.imports & BUILDS) or "create_extension" in at.names.imported
-
-
-def _words(node: ast.AST) -> Iterator[str]:
-    """The names and texts in an expression."""
-    for one in walk(node):
-        text = getattr(one, "id", None) or getattr(one, "attr", None) or _text(one)
-        if isinstance(text, str):
-            yield text
 
 
 def raised(at: "State", node: ast.Raise) -> None:

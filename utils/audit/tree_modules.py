@@ -25,7 +25,6 @@ class Modules:
         self._parse = parse
         self._files: dict[str, Tensors | None] = {}
         self._there: dict[str, bool] = {}
-        self._places: dict[tuple[str, str], tuple[str, str] | None] = {}
         self._found: dict[tuple[str, str], tuple[str, str] | None] = {}
 
     def read(self, path: str) -> Tensors | None:
@@ -55,10 +54,7 @@ class Modules:
 
     def look(self, name: str, folder: str, depth: int = FOLLOWED) -> "Defined | None":
         """The function or class of a full name such as `.layers.Conv`, seen from a folder."""
-        key = (folder, name)
-        if key not in self._found:
-            self._found[key] = self._place(name, folder)
-        place = self._found[key]
+        place = self._place(name, folder)
         if place is None or not depth:
             return None
         path, rest = place
@@ -90,9 +86,9 @@ class Modules:
     def _place(self, name: str, folder: str) -> tuple[str, str] | None:
         """The file, and the name within it."""
         key = (name, folder)
-        if key not in self._places:
-            self._places[key] = self._find(name, folder)
-        return self._places[key]
+        if key not in self._found:
+            self._found[key] = self._find(name, folder)
+        return self._found[key]
 
     def _find(self, name: str, folder: str) -> tuple[str, str] | None:
         level = len(name) - len(name.lstrip("."))
