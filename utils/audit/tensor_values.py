@@ -642,6 +642,39 @@ def _is_result(at: "State", node: ast.AST) -> bool:
     )
 
 
+def _is_handed_over(at: "State", node: ast.AST) -> bool:
+    """return x.cpu().numpy(): the result of a whole call leaves the device, as it must."""
+    whole = isinstance(node, ast.Attribute) and node.attr in ("cpu", "numpy", "to")
+    function = at.scope.node
+    if not whole or at.steps or not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    repeats = any(
+        isinstance(loop, ast.For | ast.While | ast.ListComp | ast.GeneratorExp)
+        and any(one is call for one in walk(loop))
+        for call, scope in at.tensors.uses.calls(function.name)
+        for loop in walk(scope.node)
+    )
+    return not repeats and _gives_back(function.body, getattr(node, "lineno", 0))
+
+
+def _gives_back(body: list[ast.stmt], line: int) -> bool:
+    """The statement at a line returns what it makes, or a later one returns its name."""
+    for place, one in enumerate(body):
+        if not one.lineno <= line <= (one.end_lineno or line):
+            continue
+        if isinstance(one, ast.If | ast.With | ast.Try):
+            return _gives_back(one.body, line) or _gives_back(getattr(one, "orelse", []), line)
+        if not isinstance(one, ast.Return | ast.Assign) or isinstance(one.value, ast.Dict):
+            return False
+        made = {n.id for n in walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        return isinstance(one, ast.Return) or any(
+            isinstance(end, ast.Return)
+            and any(isinstance(name, ast.Name) and name.id in made for name in walk(end))
+            for end in body[place + 1 :]
+        )
+    return False
+
+
 def _by_makers(at: "State", function: str, depth: int = 4) -> bool:
     """All calls of the function in this file are made when something is made: in __init__."""
     calls = at.tensors.uses.calls(function) if depth else []
@@ -669,7 +702,7 @@ def waits(at: "State", node: ast.AST, note: str) -> None:
         return  # a program that was traced for Neuron takes tensors of the CPU and returns them
     if not (at.loops or at.epochs):
         once = at.once or _reads_once(at) or _is_collected(at, node) or _is_result(at, node)
-        if at.functions and not once:
+        if at.functions and not once and not _is_handed_over(at, node):
             at.report("host-read", node, note)
         return
     often = f"{note}; " if note else ""
