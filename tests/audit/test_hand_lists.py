@@ -104,4 +104,4 @@ def test_what_was_found_is_still_found(wanted: dict, tmp_path: Path) -> None:
         tuple(row) for repository, *row in DATA["given_up"] if repository == wanted["repository"]
     }
     assert matches - results <= given_up
-    assert len(new) <= len(results) / 20, f"judge these by hand: {sorted(new)}"
+    assert len(new) <= max(2, len(results) / 20), f"judge these by hand: {sorted(new)}"
