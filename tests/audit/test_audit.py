@@ -721,3 +721,14 @@ def test_a_public_repository(wanted: dict) -> None:
     for finding in report.findings:
         counts[finding.rule] = counts.get(finding.rule, 0) + 1
     assert (counts, report.files) == (wanted["counts"], wanted["files"])
+
+
+def test_a_line_that_is_no_python_hides_no_other() -> None:
+    head, moved = "import torch\nx = torch.ones(2)\n", "x = x.cuda()\n"
+    report = audit_source(f"{head}{moved}y = 1 2\n{moved}")
+    assert [item.line for item in report.findings] == [3, 5]
+    assert [(one.line, one.reason.endswith("without this line")) for one in report.broken] == [
+        (4, True)
+    ]
+    many = audit_source(head + moved + "y = 1 2\n" * 9)
+    assert not many.findings and len(many.broken) == 1

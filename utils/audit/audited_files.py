@@ -31,6 +31,7 @@ from utils.audit.tree_reader import Reader
 
 LARGEST = 2_000_000  # bytes; generated code and notebooks full of pictures
 MANY = 200  # files that are worth starting processes for
+BROKEN_LINES = 3  # so many lines of a file that are no Python are left out
 KERNELS = (".cu", ".cuh")
 # Deep enough for long sums of strings; CPython 3.11 and later keep Python calls off the C stack.
 DEPTH = 6000
@@ -353,19 +354,42 @@ def python(
     modules: Modules | None = None,
     place: str = "",
 ) -> Result:
-    """The findings of one Python source; `place` is where the file is, for its relative imports."""
+    """The findings of one Python source; `place` is where the file is, for its relative imports.
+
+    Lines that are no Python are told, and the rest is read without them, if they are few.
+    """
+    lines = re.split(r"\r\n?|\n", text)  # as Python counts them
+    broken: list[Broken] = []
     try:
         held = modules.held(place) if modules is not None else None
-        tree = held.names.tree if held is not None else parse(text)
+        tree = held.names.tree if held is not None else _parse_most(lines, text, path, broken)
         lowered = text.lower()
         if not any(word in lowered for word in WORDS):  # a regular expression takes twenty times it
-            return [], []
+            return [], broken
         reader = read(tree, local, modules, place)
     except ValueError as problem:
         return [], [Broken(path, problem.args[1], problem.args[0])]
-    lines = re.split(r"\r\n?|\n", text)  # as Python counts them
     result = _findings(reader, path, lambda line: (None, line), lambda line: lines[line - 1])
-    return result, []
+    return result, broken
+
+
+def _parse_most(lines: list[str], text: str, path: str, broken: list[Broken]) -> ast.Module:
+    """The tree of a text, with `pass` for lines that are no Python. Raises as `parse`."""
+    try:
+        return parse(text)
+    except ValueError as problem:
+        first = problem
+    kept, reason = list(lines), first
+    while len(broken) < BROKEN_LINES and 0 < reason.args[1] <= len(kept):
+        line = kept[reason.args[1] - 1]
+        kept[reason.args[1] - 1] = line[: len(line) - len(line.lstrip())] + "pass"
+        broken.append(Broken(path, reason.args[1], f"{reason.args[0]}; read without this line"))
+        try:
+            return parse("\n".join(kept))
+        except ValueError as problem:
+            reason = problem
+    broken.clear()
+    raise first
 
 
 def _findings(

@@ -36,7 +36,7 @@ COUNTS = {"range", "trange", "len"}
 NUMBER_NAME = re.compile(
     r"(^|_)(size|sizes|len|length|num|n|step|mode|idx|index|dim|scale|return|use|is|output|layer"
     r"|epoch|h|w|b|k|shape|args|kwargs|config|cache|names?|training|flag|type|start_?pos|offset"
-    r"|cur_?len|past_len\w*|seqlen)s?(_|$)(?<!lens)(?<!lengths)"
+    r"|cur_?len|past_len\w*|seqlen|i|j)s?(_|$)(?<!lens)(?<!lengths)"
 )
 TOKENIZER = re.compile(r"(tokenizer|processor|feature_extractor|collator)$", re.I)
 PASSED_ON = {"list", "tuple", "iter", "reversed", "sorted", "tqdm", "deepcopy", "copy", "islice"}
