@@ -2,19 +2,22 @@
 
 import argparse
 import difflib
+import errno
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from utils.audit import baseline, rule_pages, settings
-from utils.audit.audit_report import Report, summary, table, to_json
-from utils.audit.audited_files import audit, audit_source
+from utils.audit.audit_report import Finding, Report, summary, table, to_json, unread
+from utils.audit.audited_files import audit
 from utils.audit.page import to_page
-from utils.audit.rules import RULES, TARGETS
+from utils.audit.rules import RULES, SEVERITIES, TARGETS
 from utils.audit.sarif import to_sarif
 from utils.course.files import replace_file
 
@@ -28,6 +31,19 @@ pyproject.toml: target, fail-on, exclude, disable, baseline. A comment
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
+    try:
+        code = _main(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("audit: interrupted; each file is as before or wholly rewritten", file=sys.stderr)
+        return 130
+    return code
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     parser = _parser()
     given = parser.parse_args(arguments)
     if given.explain or given.pages:
@@ -37,11 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     paths = [Path(path) for path in given.path]
     try:
         known = settings.read_settings(paths[0])
+        fail_on = given.fail_on or known.fail_on
         if given.fix:
-            return _fix(paths, given.target or known.target, known, given.write)
+            if given.format != "table":
+                raise ValueError("--fix shows a diff and a list; --format goes without it")
+            return _fix(paths, given.target or known.target, known, fail_on, given.write)
         if given.write:
             raise ValueError("--write goes with --fix")
-        fail_on = given.fail_on or known.fail_on
         file = known.baseline if given.baseline is None else given.baseline
         report = _audit(paths, given.target or known.target, known)
         if given.write_baseline:
@@ -53,21 +71,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"audit: not shown, because {file} holds them: {hidden}", file=sys.stderr)
             for entry in gone:
                 print(f"audit: no longer there, write it anew: {entry}", file=sys.stderr)
+    except BrokenPipeError:
+        raise
     except (OSError, ValueError) as problem:
         print(f"audit: {problem}", file=sys.stderr)
         return 2
     if not report.files and all(map(known.is_excluded, paths)):
         return 0  # a hook may give what the settings leave out
     if not report.files:
-        print(
-            f"nothing to audit in {report.root!r}: no Python file, no notebook, no requirements",
-            file=sys.stderr,
-        )
+        print(_nothing(report), file=sys.stderr)
         return 2
-    try:
-        print(FORMATS[given.format](report), flush=True)
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print(FORMATS[given.format](report))
     return int(fail_on != "never" and bool(report.at_least(fail_on)))
 
 
@@ -106,26 +120,67 @@ def _explain(rule: str | None, folder: Path | None) -> int:
     return 0
 
 
-def _fix(paths: list[Path], target: str, known: settings.Settings, is_written: bool) -> int:
-    """Print the diffs, then what remains; returns 1 if anything remains or waits to be written."""
-    from utils.audit import fix  # late: only here
+def _fix(
+    paths: list[Path], target: str, known: settings.Settings, fail_on: str, is_written: bool
+) -> int:
+    """Print the diffs, then what remains. Returns 2 if something could not be written, 1 if a
+    rewrite waits to be written or a finding at the level of `fail_on` remains.
+    """
+    from utils.audit import fix, fix_report  # late: only here
 
     fix.check(target)
-    count, left, changed = 0, list[str](), 0
     report = _joined([_audit([path], target, known) for path in paths], target)
-    for name in dict.fromkeys(item.path for item in report.findings):
-        fixed = fix.fix_file(Path(name), name, target, known.disable)
-        print(fixed.diff, end="")
-        count, changed = count + len(fixed.rewrites), changed + bool(fixed.rewrites)
-        if is_written and fixed.rewrites:
-            replace_file(Path(name).resolve(), fixed.after)
-        after = audit_source(fixed.after, name, target).findings
-        left += fix.remaining([item for item in after if item.rule not in known.disable], target)
-    if left:
-        print("\nTo do by hand:", *left, sep="\n  ")
+    diffs, count, left, changed, failed = [], 0, list[Finding](), set[str](), list[str]()
+    for name, found in groupby(report.findings, lambda item: item.path):
+        own = list(found)
+        try:
+            fixed = fix.fix_file(Path(name), name, target, known.disable)
+            if is_written and fixed.rewrites:
+                _write(Path(name), fixed.after)
+        except UnicodeDecodeError:
+            failed.append(f"{name}: not rewritten: it is no UTF-8; convert it, and run this again")
+            left += own
+            continue
+        except OSError as problem:
+            failed.append(f"{name}: not written: {problem.strerror}")
+            left += own
+            continue
+        diffs.append(fixed.diff)
+        count += len(fixed.rewrites)
+        changed |= {name} if fixed.rewrites else set()
+        left += fix_report.unsettled(fixed, own, target)
+    if is_written and changed:
+        left = list(_joined([_audit([path], target, known) for path in paths], target).findings)
+    to_do = fix_report.remaining(left, target, changed)
+    print(*diffs, sep="", end="")  # after all is written: who reads it may go
+    print(*filter(None, [to_do and f"\n{to_do}", unread(report)]), sep="\n")
+    for line in failed:
+        print(f"audit: {line}", file=sys.stderr)
+    if not report.files and not all(map(known.is_excluded, paths)):
+        raise ValueError(_nothing(report))
     done = "written" if is_written else "not written: add --write"
-    print(f"\n{count} rewrites in {changed} files{', ' + done if count else ''}")
-    return int(bool(left) or (count > 0 and not is_written))
+    head = f"{_counted(count, 'rewrite')} in {_counted(len(changed), 'file')}"
+    print(f"\n{head}{', ' + done if count else ''}")
+    if failed:
+        return 2
+    waits = count > 0 and not is_written
+    levels = SEVERITIES[SEVERITIES.index(fail_on) :] if fail_on != "never" else ()
+    return int(waits or any(item.severity in levels for item in left))
+
+
+def _write(path: Path, text: str) -> None:
+    """Raises: OSError, also for a file that its owner has made read-only."""
+    if not path.stat().st_mode & stat.S_IWUSR:
+        raise PermissionError(errno.EACCES, "the file is read-only")
+    replace_file(path.resolve(), text)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _nothing(report: Report) -> str:
+    return f"nothing to audit in {report.root!r}: no Python file, no notebook, no requirements"
 
 
 def _audit(paths: list[Path], target: str, known: settings.Settings) -> Report:

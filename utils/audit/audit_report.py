@@ -115,15 +115,11 @@ def table(report: Report) -> str:
             lines += _rows(list(run))
         lines.append("")
     if report.broken:
-        lines.append("Not read:")
-        for broken in report.broken:
-            place = f"{broken.path}:{broken.line}" if broken.line else broken.path
-            lines += _wrap(f"{place}: {broken.reason}", "  ", "    ")
-        lines.append("")
+        lines += [unread(report), ""]
     rules = dict.fromkeys(finding.rule for finding in report.findings)
     for rule in sorted(rules, key=list(RULES).index):
         about = RULES[rule]
-        lines += _wrap(
+        lines += wrapped(
             f"{rule} ({about.severity_on(report.target)}, {about.kind}): {about.title}. "
             f"{about.happens}"
         )
@@ -133,11 +129,20 @@ def table(report: Report) -> str:
             ("source", about.source),
         ):
             if text:
-                lines += _wrap(f"{label}: {text}", "    ", "        ")
+                lines += wrapped(f"{label}: {text}", "    ", "        ")
     if rules:
         lines += ["", "A rule in full, with code: --explain RULE. What can be rewritten: --fix."]
     lines.append(summary(report))
     return "\n".join(lines)
+
+
+def unread(report: Report) -> str:
+    """Files that could not be read, and why; "" for none."""
+    lines = []
+    for broken in report.broken:
+        place = f"{broken.path}:{broken.line}" if broken.line else broken.path
+        lines += wrapped(f"{place}: {broken.reason}", "  ", "    ")
+    return "\n".join(["Not read:", *lines]) if lines else ""
 
 
 def _rows(run: list[Finding]) -> list[str]:
@@ -184,7 +189,8 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def _wrap(text: str, first: str = "", rest: str = "    ") -> list[str]:
+def wrapped(text: str, first: str = "", rest: str = "    ") -> list[str]:
+    """A text in lines of the width of reports."""
     return textwrap.wrap(
         text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
     )

@@ -7,18 +7,21 @@ several processes of PyTorch/XLA is not touched, because there a step of the opt
 gradients. There are fixes for the targets torchneuron, neuron-xla and xla.
 """
 
+import ast
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from utils.audit.audit_report import Finding
-from utils.audit.audited_files import audit_source, decode
+from utils.audit.audited_files import audit_source
 from utils.audit.cells import masked
-from utils.audit.rules import LESSONS, TARGETS
+from utils.audit.rules import TARGETS
+from utils.audit.state import ONLY_CUDA
 
 FIXED_TARGETS = tuple(target for target in TARGETS if target != "jax")
 
@@ -45,9 +48,12 @@ class Fixed:
     @property
     def diff(self) -> str:
         """The change as a unified diff; of a notebook that of its cells."""
-        before, after = self.before, self.after
-        if self.path.endswith(".ipynb"):
-            before, after = (_sources(text) for text in (before, after))
+        before, after = (
+            "".join(
+                f"# cell {number}\n{part}\n" if number else part for number, part in parts.items()
+            )
+            for parts in (self.parts(self.before), self.parts(self.after))
+        )
         lines = difflib.unified_diff(
             before.splitlines(keepends=True),
             after.splitlines(keepends=True),
@@ -55,6 +61,13 @@ class Fixed:
             f"{self.path} (fixed)",
         )
         return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+
+    def parts(self, text: str) -> dict[int | None, str]:
+        """Of one of both texts: of a notebook the code cells by number, else the whole."""
+        if not self.path.endswith(".ipynb"):
+            return {None: text}
+        code = [cell for cell in json.loads(text)["cells"] if cell.get("cell_type") == "code"]
+        return {number: "".join(cell["source"]) for number, cell in enumerate(code, 1)}
 
 
 def fix_source(
@@ -70,14 +83,14 @@ def fix_source(
     x = torch.ones(2).to("neuron")  # here
     """
     check(target)
-    results = [f for f in audit_source(text, name, target).findings if f.rule not in disable]
-    if name.endswith(".ipynb"):
-        return _notebook(text, name, results, target)
-    if not name.endswith(".py"):
-        return Fixed(name, text, text, ())
-    mark = "\ufeff" if text.startswith("\ufeff") else ""
-    after, rewrites = _python(text.removeprefix(mark), results, target)
-    return Fixed(name, text, mark + after, tuple(rewrites))
+    parts, put = _parts(text, name)
+
+    def findings(parts: list[str]) -> list[Finding]:
+        results = audit_source(put(parts), name, target).findings
+        return [item for item in results if item.rule not in disable]
+
+    after, rewrites = _Mending(parts, findings, target, name.endswith(".ipynb")).best()
+    return Fixed(name, text, put(after) if rewrites else text, tuple(rewrites))
 
 
 def check(target: str) -> None:
@@ -87,49 +100,168 @@ def check(target: str) -> None:
 
 
 def fix_file(file: Path, name: str, target: str = TARGETS[0], disable: Sequence[str] = ()) -> Fixed:
-    """Rewrite a file in memory; nothing is written. Raises as `fix_source`, and OSError."""
-    data = file.read_bytes()
+    """Rewrite a file in memory; nothing is written. Raises as `fix_source`, OSError for what cannot
+    be read, and UnicodeDecodeError for another encoding than UTF-8.
+    """
+    return fix_source(file.read_bytes().decode("utf-8"), name, target, disable)
+
+
+def _parts(text: str, name: str) -> tuple[list[str], Callable[[list[str]], str]]:
+    """A source as pieces of Python, of a notebook its cells, and what puts them together again."""
+    if name.endswith(".py"):
+        mark = "\ufeff" if text.startswith("\ufeff") else ""
+        return [text.removeprefix(mark)], lambda parts: mark + parts[0]
     try:
-        return fix_source(data.decode("utf-8"), name, target, disable)
-    except UnicodeDecodeError:  # Python in an encoding of its own: read, and left as it is
-        text = decode(data)
-        return Fixed(name, text, text, ())
-
-
-def _python(
-    text: str, result: Sequence[Finding], target: str, names: set[str] | None = None
-) -> tuple[str, list[Rewrite]]:
-    """The rewritten text; `names` as in `rewriting.rewritten`."""
-    if not result:
-        return text, []
-    from utils.audit import rewriting  # late: LibCST takes a fifth of a second to load
-
-    after, done = rewriting.rewritten(text, result, target, names)
-    return after, [Rewrite(*one) for one in done]
-
-
-def _notebook(text: str, name: str, result: Sequence[Finding], target: str) -> Fixed:
-    try:
-        content = json.loads(text)
+        content = json.loads(text) if name.endswith(".ipynb") else {}
         cells = [cell for cell in content["cells"] if cell.get("cell_type") == "code"]
+        sources = [masked("".join(cell["source"])) for cell in cells]
     except (ValueError, KeyError, TypeError, AttributeError):
-        return Fixed(name, text, text, ())  # what is no notebook of format 4 is told by the audit
-    sources = ["".join(cell["source"]) for cell in cells]
-    # In a notebook a name may come from any cell.
-    names = {"torch"} if any(re.search(r"^import torch\b", s, re.M) for s in sources) else set()
-    every: list[Rewrite] = []
-    for number, (cell, source) in enumerate(zip(cells, sources, strict=True), 1):
-        own = [item for item in result if item.cell == number]
-        plain, restored = masked(source)
-        try:
-            after, rewrites = _python(plain, own, target, names)
-        except ValueError:  # a cell that is no Python
-            continue
-        if rewrites:
-            every += [Rewrite(r.rule, r.line, r.what, number) for r in rewrites]
-            lines = restored(after).splitlines(keepends=True)
-            cell["source"] = lines if isinstance(cell["source"], list) else "".join(lines)
-    return Fixed(name, text, _write(content, text) if every else text, tuple(every))
+        return [], lambda parts: text  # what is no notebook of format 4 is told by the audit
+    parts = [plain for plain, _ in sources]
+
+    def put(after: list[str]) -> str:
+        made = json.loads(text)
+        cells = [cell for cell in made["cells"] if cell.get("cell_type") == "code"]
+        for cell, before, now, (_, restored) in zip(cells, parts, after, sources, strict=True):
+            if now != before:
+                lines = restored(now).splitlines(keepends=True)
+                cell["source"] = lines if isinstance(cell["source"], list) else "".join(lines)
+        return _write(made, text) if after != parts else text
+
+    return parts, put
+
+
+_Chosen = dict[int, set[tuple[int, int]]]
+"""By part the places of questions."""
+
+
+class _Mending:
+    """Looks for the rewrites that go together: the audit finds nothing new after them."""
+
+    def __init__(
+        self,
+        parts: list[str],
+        findings: Callable[[list[str]], list[Finding]],
+        target: str,
+        is_notebook: bool,
+    ) -> None:
+        self.parts, self.findings, self.target = parts, findings, target
+        self.is_notebook = is_notebook
+        # In a notebook a name may come from any cell.
+        is_there = any(re.search(r"^import torch\b", part, re.M) for part in parts)
+        self.names = ({"torch"} if is_there else set()) if is_notebook else None
+        self.chosen: _Chosen = {}
+        self.links: dict[str, set[str]] = {}
+        self.result = _Result(parts, [], [])
+
+    def best(self) -> tuple[list[str], list[Rewrite]]:
+        """The parts after it, and what was rewritten."""
+        found = self.findings(self.parts)
+        if found:
+            self.result = self._rewritten(found, {})
+            self._change_questions()
+            self.links = self._links()
+            if any(self.links.values()):
+                self._change_questions()
+        return self.result.parts, self.result.rewrites
+
+    def _rewritten(self, found: list[Finding] | None, chosen: _Chosen) -> "_Result":
+        """With these questions changed, everything else that the audit is then sure of."""
+        from utils.audit import questions, rewriting  # late: LibCST takes a while to load
+
+        parts, rewrites = list(self.parts), list[Rewrite]()
+        for number, places in chosen.items():
+            parts[number], asked = questions.change(parts[number], self.target, self.links, places)
+            rewrites += [
+                Rewrite(rule, line, what, self._cell(number))
+                for (line, _), (rule, what) in asked.items()
+            ]
+        found = self.findings(parts) if found is None else found
+        for number, part in enumerate(parts):
+            own = [item for item in found if item.cell == self._cell(number)]
+            if own and _is_python(part):
+                parts[number], done = rewriting.rewritten(part, own, self.target, self.names)
+                rewrites += [Rewrite(*one, self._cell(number)) for one in done]
+        return _Result(parts, rewrites, self.findings(parts))
+
+    def _cell(self, number: int) -> int | None:
+        return number + 1 if self.is_notebook else None
+
+    def _change_questions(self) -> None:
+        """All that can change at a time; one after another if only some of them can."""
+        from utils.audit import questions
+
+        every: _Chosen = {}
+        for number, part in enumerate(self.parts):
+            if _is_python(part):
+                every[number] = set(questions.change(part, self.target, self.links)[1])
+        new = [
+            (part, place)
+            for part in every
+            for place in sorted(every[part] - self.chosen.get(part, set()))
+        ]
+        if new and not self._take(every):
+            for number, place in new[:_TRIED]:
+                self._take({**self.chosen, number: self.chosen.get(number, set()) | {place}})
+
+    def _take(self, chosen: _Chosen) -> bool:
+        """Take these questions if nothing gets worse and something better."""
+        from utils.audit import questions
+
+        chosen = {number: places for number, places in chosen.items() if places}
+        tried = self._rewritten(None, chosen)
+        is_better = tried.weight < self.result.weight or bool(self.links)
+        if not is_better or any(n > self.result.counts[rule] for rule, n in tried.counts.items()):
+            return False
+        if any(
+            questions.is_half(self.parts[number], places, tried.parts[number])
+            for number, places in chosen.items()
+        ):
+            return False
+        self.result, self.chosen = tried, chosen
+        return True
+
+    def _links(self) -> dict[str, set[str]]:
+        """By word the names that held it before, and hold its other word now."""
+        from utils.audit import questions
+
+        def held(parts: list[str], word: str) -> set[str]:
+            return {n for p in parts if _is_python(p) for n in questions.holders(p, word)}
+
+        after = self.result.parts
+        links = {
+            word: held(self.parts, word) & held(after, other) - held(after, word)
+            for word, other in questions.WORDS[self.target].items()
+        }
+        if any(one.rule == "nccl" for one in self.result.rewrites):
+            links["nccl"].add("get_backend")
+        return links
+
+
+_TRIED = 24
+"""So many questions are tried one by one; each costs a rewrite and an audit."""
+
+
+class _Result:
+    """A source after its rewrites, and what the audit still finds."""
+
+    def __init__(self, parts: list[str], rewrites: list[Rewrite], findings: list[Finding]) -> None:
+        self.parts, self.rewrites = (
+            parts,
+            sorted(set(rewrites), key=lambda one: (one.cell or 0, one.line)),
+        )
+        said = [item for item in findings if item.severity != "note"]
+        # What stands behind a question for CUDA does not count: it may come out from there.
+        self.counts = Counter(item.rule for item in said if item.note != ONLY_CUDA)
+        self.weight = len(said)
+
+
+def _is_python(part: str) -> bool:
+    try:
+        ast.parse(part)
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 def _write(content: dict[str, Any], like: str) -> str:
@@ -145,23 +277,3 @@ def _write(content: dict[str, Any], like: str) -> str:
     ]
     layout = next((one for one in layouts if one(before) == like), layouts[0])
     return layout(content)
-
-
-def _sources(text: str) -> str:
-    cells = json.loads(text)["cells"]
-    code = ["".join(cell["source"]) for cell in cells if cell.get("cell_type") == "code"]
-    return "\n".join(f"# cell {number}\n{source}" for number, source in enumerate(code, 1)) + "\n"
-
-
-def remaining(findings: Iterable[Finding], target: str) -> list[str]:
-    """What is left to do by hand, a line for each finding but notes: place, rule, what to write,
-    and the section of the lesson that is about it.
-    """
-    lines = []
-    for item in findings:
-        if item.severity != "note":
-            cell = f"cell {item.cell}, " if item.cell else ""
-            see = f" (see {LESSONS[item.rule]})" if item.rule in LESSONS else ""
-            advice = item.about.advice_on(target)
-            lines.append(f"{item.path}:{cell}{item.line}: {item.rule}: {advice}{see}")
-    return lines

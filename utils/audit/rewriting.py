@@ -12,6 +12,7 @@ from libcst.helpers import get_full_name_for_node
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from utils.audit.audit_report import Finding
+from utils.audit.state import ONLY_CUDA
 
 DEVICE = {"torchneuron": "neuron", "neuron-xla": "xla", "xla": "xla"}
 COMPILER = {"torchneuron": "neuron", "neuron-xla": "openxla", "xla": "openxla"}
@@ -20,7 +21,6 @@ ACCELERATOR = {
     "synchronize": "synchronize",
     "set_device": "set_device_index",
     "current_stream": "current_stream",
-    "device_count": "device_count",
     "current_device": "current_device_index",
     "empty_cache": "empty_cache",
     "memory_allocated": "memory_allocated",
@@ -32,6 +32,8 @@ ACCELERATOR = {
 }
 SEVERAL = {"xla-launch", "xla-loader", "xla-sharding", "xla-process-group"}
 """Rules about several processes of PyTorch/XLA, whose steps also sum gradients."""
+WHOLE = SEVERAL - {"xla-process-group"}
+"""Of these, what works with devices of PyTorch/XLA only: all XLA of the file is ported by hand."""
 
 
 def rewritten(
@@ -47,42 +49,77 @@ def rewritten(
     except cst.ParserSyntaxError as problem:
         raise ValueError(str(problem)) from None
     context = CodemodContext()
-    bound = (names or set()) | _import(text)
-    rewriter = _Rewriter(result, target, "torch" in bound, context)
+    torch = torch_name(text) or ("torch" if names else "")
+    rewriter = _Rewriter(result, target, torch, names is None, context)
     tree = MetadataWrapper(module, unsafe_skip_copy=True).visit(rewriter)
     if not rewriter.done:
         return text, []
     tree = AddImportsVisitor(context).transform_module(tree)
     if names is None:
         tree = RemoveImportsVisitor(context).transform_module(tree)
-    return tree.code, sorted(set(rewriter.done))
+    return _without_gone(tree.code), sorted(set(rewriter.done))
 
 
-def _import(text: str) -> set[str]:
-    return {
-        alias.asname or alias.name.partition(".")[0]
-        for node in ast.parse(text).body
-        if isinstance(node, ast.Import)
-        for alias in node.names
-    }
+_GONE = "trn_audit_gone"
+"""Stands for a statement that goes while its comments stay."""
+
+
+def _without_gone(text: str) -> str:
+    """Without these lines, but for `pass` where a block needs a statement."""
+    while _GONE in text:
+        before, _, after = text.partition(_GONE)
+        comment, _, rest = after.partition("\n")
+        above = before.rpartition("\n")[0]
+        indent = before[len(above) :].lstrip("\n")
+        line = f"{indent}{comment.strip()}\n" if comment.strip() else ""
+        shorter = (above + "\n" if above else "") + line + rest
+        try:
+            ast.parse(shorter.replace(_GONE, "pass"))
+            text = shorter
+        except SyntaxError:
+            text = f"{before}pass{after}"
+    return text
+
+
+def torch_name(text: str) -> str:
+    """What a source calls torch; "" where it does not import it.
+
+    >>> torch_name("import torch as th"), torch_name("import torch.nn"), torch_name("import os")
+    ('th', 'torch', '')
+    """
+    for node in ast.parse(text).body:
+        for alias in node.names if isinstance(node, ast.Import) else ():
+            if alias.name == "torch" or (alias.name.startswith("torch.") and not alias.asname):
+                return alias.asname or "torch"
+    return ""
 
 
 class _Rewriter(cst.CSTTransformer):
     METADATA_DEPENDENCIES = (PositionProvider,)
 
     def __init__(
-        self, result: Sequence[Finding], target: str, torch: bool, context: CodemodContext
+        self,
+        result: Sequence[Finding],
+        target: str,
+        torch: str,
+        alone: bool,
+        context: CodemodContext,
     ):
         super().__init__()
+        # Behind a question for CUDA that stays, CUDA stays: nothing else is asked there.
+        result = [item for item in result if item.note != ONLY_CUDA]
         self.places = {(item.rule, item.line, item.column) for item in result}
         self.lines = {(item.rule, item.line) for item in result}
         self.target, self.device, self.torch = target, DEVICE[target], torch
+        self.alone = alone  # no cell of a notebook
         self.native = target == "torchneuron"
-        self.several = any(item.rule in SEVERAL for item in result)
+        rules = {item.rule for item in result}
+        self.several, self.whole = bool(rules & SEVERAL), bool(rules & WHOLE)
         self.context = context
         self.done: list[tuple[str, int, str]] = []
         self.full = _FullNames()
         self.second_seeds: set[cst.CSTNode] = set()
+        self.decorators: set[cst.CSTNode] = set()
 
     # Places
 
@@ -99,6 +136,9 @@ class _Rewriter(cst.CSTTransformer):
     def visit_Module(self, node: cst.Module) -> None:
         node.visit(self.full)
         self._note_second_seeds(node.body)
+
+    def visit_Decorator(self, node: cst.Decorator) -> None:
+        self.decorators.add(node.decorator)
 
     def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
         self._note_second_seeds(node.body)
@@ -121,22 +161,28 @@ class _Rewriter(cst.CSTTransformer):
             # An index of an XLA device is not that of a rank.
             is_index = rule == "cuda-device" and (self.native or index in ("", "0"))
             is_known = kind == before and (not colon or is_index and index.isdigit())
+            if rule.startswith("xla-") and self.whole:
+                continue
             if after and is_known and self._is_at(original_node, rule):
                 self._did(original_node, rule, f'"{value}" becomes "{after}{colon}{index}"')
                 self._import_xla(rule)
+                if rule == "xla-process-group":
+                    backend = "torch_xla.distributed.xla_backend"
+                    RemoveImportsVisitor.remove_unused_import(self.context, backend)
                 return updated_node.with_changes(value=f"{quote}{after}{colon}{index}{quote}")
         return updated_node
 
     def leave_FormattedString(
         self, original_node: cst.FormattedString, updated_node: cst.FormattedString
     ) -> cst.BaseExpression:
-        first = updated_node.parts[0] if updated_node.parts else None
-        is_device = isinstance(first, cst.FormattedStringText) and first.value == "cuda:"
+        first, *rest = updated_node.parts or [None]
+        words = ["cuda:"] if rest else ["cuda"]
+        is_device = isinstance(first, cst.FormattedStringText) and first.value in words
         if not (self.native and is_device and self._is_at(original_node, "cuda-device")):
             return updated_node
-        self._did(original_node, "cuda-device", 'f"cuda:..." becomes f"neuron:..."')
-        parts = [cst.FormattedStringText("neuron:"), *updated_node.parts[1:]]
-        return updated_node.with_changes(parts=parts)
+        self._did(original_node, "cuda-device", 'f"cuda..." becomes f"neuron..."')
+        text = cst.FormattedStringText("neuron:" if rest else "neuron")
+        return updated_node.with_changes(parts=[text, *rest])
 
     def _import_xla(self, rule: str) -> None:
         if not self.native and rule.startswith("cuda-"):
@@ -145,13 +191,8 @@ class _Rewriter(cst.CSTTransformer):
 
     def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
         test, body, other = original_node.test, original_node.body, original_node.orelse
-        if _holds_comment(original_node):
+        if self.native or _holds_comment(original_node):
             return updated_node
-        is_asked = self._is_at(original_node, "cuda-fallback")
-        if self.native and is_asked and m.matches(original_node, _KIND):
-            # 'cuda' if 'cuda' in device else 'cpu'
-            self._did(test, "cuda-fallback", "asks for neuron instead of cuda")
-            return cst.ensure_type(updated_node.visit(_Renamed()), cst.IfExp)
         is_query = isinstance(test, cst.Call) and self.full.of(test.func) == _AVAILABLE
         texts = [
             node.evaluated_value if isinstance(node, cst.SimpleString) else None
@@ -160,19 +201,9 @@ class _Rewriter(cst.CSTTransformer):
         known = texts[0] in ("cuda", "cuda:0") and texts[1] == "cpu"
         if not (is_query and known and self._is_at(test, "cuda-fallback")):
             return updated_node
-        if self.native and not self.torch:
-            return updated_node
-        if not self.native:
-            self._did(test, "cuda-fallback", 'the choice of a device becomes "xla"')
-            self._import_xla("cuda-fallback")
-            return cst.SimpleString('"xla"')
-        self._did(test, "cuda-fallback", "asks torch.accelerator, and names neuron")
-        index = str(texts[0]).partition("cuda")[2]
-        quote = cst.ensure_type(body, cst.SimpleString).quote
-        return updated_node.with_changes(
-            body=cst.SimpleString(f"{quote}neuron{index}{quote}"),
-            test=cst.parse_expression("torch.accelerator.is_available()"),
-        )
+        self._did(test, "cuda-fallback", 'the choice of a device becomes "xla"')
+        self._import_xla("cuda-fallback")
+        return cst.SimpleString('"xla"')
 
     # Calls
 
@@ -197,6 +228,8 @@ class _Rewriter(cst.CSTTransformer):
         plain = all(arg.keyword and arg.keyword.value == "non_blocking" for arg in node.args)
         if not plain or not self._is_at(node.func.attr, "cuda-move"):
             return None
+        if "cuda" in self.full.methods and isinstance(node.func.value, cst.Name):
+            return None  # it may be of the class that has a method of this name
         assert isinstance(new.func, cst.Attribute)
         self._did(node, "cuda-move", f'.cuda() becomes .to("{self.device}")')
         self._import_xla("cuda-move")
@@ -217,19 +250,19 @@ class _Rewriter(cst.CSTTransformer):
         )
         if not rule or any(arg.keyword or arg.star for arg in node.args):
             return None
-        other = f"torch.accelerator.{ACCELERATOR[short]}"
+        other = f"{self.torch}.accelerator.{ACCELERATOR[short]}"
         self._did(node, rule, f"{name} becomes {other}")
         return new.with_changes(func=cst.parse_expression(other))
 
     def _cast(self, node: cst.Call, new: cst.Call, name: str) -> cst.BaseExpression | None:
         """torch.autocast("cuda", ...) and torch.cuda.amp.autocast(...)."""
-        if not (name.endswith(".autocast") and self.torch and self._is_at(node, "cuda-autocast")):
+        if not (name.endswith(".autocast") and self._is_at(node, "cuda-autocast")):
             return None
-        if _holds_comment(node):
-            return None
+        if _holds_comment(node) or node in self.decorators:
+            return None  # a decorator runs when the module is imported, on any machine
         named = {arg.keyword.value: arg for arg in new.args if arg.keyword}
         plain = [arg for arg in new.args if not arg.keyword]
-        if any(arg.star for arg in new.args):
+        if any(arg.star for arg in new.args) or not (self.torch or self.alone):
             return None
         if name == "torch.cuda.amp.autocast":
             if plain:
@@ -240,28 +273,33 @@ class _Rewriter(cst.CSTTransformer):
             kind = named.pop("device_type", None) or plain[0]
             if not isinstance(kind.value, cst.SimpleString):
                 return None
+        if not self.torch:
+            self.torch = "torch"
+            AddImportsVisitor.add_needed_import(self.context, "torch")
         words = [f'"{self.device}"']
         before = named.pop("dtype", None)
-        given = cst.Module([]).code_for_node(before.value) if before else "torch.float16"
-        is_half = given in ("torch.float16", "torch.half")
-        words.append(f"dtype={'torch.bfloat16' if is_half else given}")
+        given = cst.Module([]).code_for_node(before.value) if before else f"{self.torch}.float16"
+        is_half = given in (f"{self.torch}.float16", f"{self.torch}.half")
+        is_off = m.matches(named.get("enabled", node), m.Arg(value=m.Name("False")))
+        if before or not is_off:
+            words.append(f"dtype={f'{self.torch}.bfloat16' if is_half else given}")
         words += [f"{key}={cst.Module([]).code_for_node(arg.value)}" for key, arg in named.items()]
-        what = "autocast for the device" + (", in bfloat16 instead of float16" if is_half else "")
+        is_told = is_half and not is_off
+        what = "autocast for the device" + (", in bfloat16 instead of float16" if is_told else "")
         self._did(node, "cuda-autocast", what)
         self._import_xla("cuda-autocast")
-        if name == "torch.cuda.amp.autocast":
-            RemoveImportsVisitor.remove_unused_import(self.context, "torch.cuda.amp", "autocast")
-        return cst.parse_expression(f"torch.autocast({', '.join(words)})")
+        self._forget(node)
+        return cst.parse_expression(f"{self.torch}.autocast({', '.join(words)})")
 
     def _of_xla(self, node: cst.Call, new: cst.Call, name: str) -> cst.BaseExpression | None:
         """The device, the optimizer's step and the print of PyTorch/XLA, for TorchNeuron."""
-        if not self.native or _holds_comment(node):
+        if not self.native or self.whole or _holds_comment(node):
             return None
         if self._is_at(node, "xla-device") and not node.args and self.torch:
             if name in ("torch_xla.core.xla_model.xla_device", "torch_xla.device"):
                 self._did(node, "xla-device", f'{name} becomes torch.device("neuron")')
-                self._forget()
-                return cst.parse_expression('torch.device("neuron")')
+                self._forget(node)
+                return cst.parse_expression(f'{self.torch}.device("neuron")')
         if self.several:
             return None
         if self._is_at(node, "xla-optimizer-step") and name.endswith(".optimizer_step"):
@@ -270,12 +308,12 @@ class _Rewriter(cst.CSTTransformer):
                 arg.keyword and arg.keyword.value == "barrier" for arg in others
             ):
                 self._did(node, "xla-optimizer-step", "optimizer_step becomes step()")
-                self._forget()
+                self._forget(node)
                 return cst.Call(cst.Attribute(new.args[0].value, cst.Name("step")))
         if self._is_at(node, "xla-collective") and name.endswith(".master_print"):
             if not any(arg.keyword for arg in node.args):
                 self._did(node, "xla-collective", "master_print becomes print")
-                self._forget()
+                self._forget(node)
                 return new.with_changes(func=cst.Name("print"))
         return None
 
@@ -313,8 +351,8 @@ class _Rewriter(cst.CSTTransformer):
             self._did(node, rule, what)
         if not changed:
             return None
-        if args:
-            args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        if args and new.args[-1] not in args:  # the last one ends as the last one did
+            args[-1] = args[-1].with_changes(comma=new.args[-1].comma)
         return new.with_changes(args=args)
 
     def _is_in(self, node: cst.Call, rule: str) -> bool:
@@ -335,14 +373,16 @@ class _Rewriter(cst.CSTTransformer):
         if original_node in self.second_seeds:
             self._did(call, "cuda-seed", "the second seed goes")
             return cst.RemoveFromParent()
+        if self.whole:
+            return updated_node
         name = self.full.of(call.func)
         marks = ("torch_xla.core.xla_model.mark_step", "torch_xla.sync")
         if name not in marks or call.args or not self._is_at(call, "xla-step"):
             return updated_node
         self._did(call, "xla-step", f"{name} goes")
-        self._forget()
-        if _holds_comment(original_node):  # `pass` keeps it
-            return updated_node.with_changes(body=[cst.Pass()])
+        self._forget(call)
+        if _holds_comment(original_node):  # the comments stay, on lines of their own
+            return updated_node.with_changes(body=[cst.Expr(cst.Name(_GONE))])
         return cst.RemoveFromParent()
 
     def leave_IndentedBlock(
@@ -369,36 +409,14 @@ class _Rewriter(cst.CSTTransformer):
             ):
                 self.second_seeds.add(second)
 
-    def _forget(self) -> None:
-        """Imports of PyTorch/XLA that nothing uses any more go."""
-        for module, name, asname in self.full.xla:
-            RemoveImportsVisitor.remove_unused_import(self.context, module, name, asname)
+    def _forget(self, call: cst.Call) -> None:
+        """The import that a call was made through goes, if nothing uses it any more."""
+        first = (get_full_name_for_node(call.func) or "").partition(".")[0]
+        if first in self.full.imports and first != "torch":
+            RemoveImportsVisitor.remove_unused_import(self.context, *self.full.imports[first])
 
 
 _AVAILABLE = "torch.cuda.is_available"
-
-
-class _Renamed(cst.CSTTransformer):
-    """Texts "cuda" become "neuron"."""
-
-    def leave_SimpleString(
-        self, original_node: cst.SimpleString, updated_node: cst.SimpleString
-    ) -> cst.BaseExpression:
-        return updated_node.with_changes(value=updated_node.value.replace("cuda", "neuron"))
-
-
-def _is_text(value: str) -> m.SimpleString:
-    return m.SimpleString(value=m.MatchIfTrue(lambda written: written.strip("\"'") == value))
-
-
-_KIND = m.IfExp(
-    body=_is_text("cuda"),
-    test=m.Comparison(
-        left=_is_text("cuda"),
-        comparisons=[m.ComparisonTarget(operator=m.In(), comparator=m.Name() | m.Attribute())],
-    ),
-    orelse=_is_text("cpu"),
-)
 
 
 def _holds_comment(node: cst.CSTNode) -> bool:
@@ -415,12 +433,18 @@ def _only_call(statement: cst.CSTNode) -> cst.Call | None:
 
 
 class _FullNames(cst.CSTVisitor):
-    """What names that are imported stand for; `xla` are imports of PyTorch/XLA."""
+    """What names that are imported stand for, their imports, and the methods of classes."""
 
     def __init__(self) -> None:
         super().__init__()
         self.names: dict[str, str] = {}
-        self.xla: list[tuple[str, str | None, str | None]] = []
+        self.imports: dict[str, tuple[str, str | None, str | None]] = {}
+        self.methods: set[str] = set()
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        self.methods |= {
+            one.name.value for one in node.body.body if m.matches(one, m.FunctionDef())
+        }  # type: ignore[union-attr]
 
     def visit_Import(self, node: cst.Import) -> None:
         for alias in node.names:
@@ -428,8 +452,7 @@ class _FullNames(cst.CSTVisitor):
             self.names[asname or name.partition(".")[0]] = (
                 name if asname else name.partition(".")[0]
             )
-            if name.startswith("torch_xla"):
-                self.xla.append((name, None, asname))
+            self.imports[asname or name.partition(".")[0]] = (name, None, asname)
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
         module = get_full_name_for_node(node.module) if node.module else None
@@ -438,8 +461,7 @@ class _FullNames(cst.CSTVisitor):
         for alias in node.names:
             name, asname = alias.evaluated_name, alias.evaluated_alias
             self.names[asname or name] = f"{module}.{name}"
-            if module.startswith("torch_xla"):
-                self.xla.append((module, name, asname))
+            self.imports[asname or name] = (module, name, asname)
 
     def of(self, node: cst.CSTNode) -> str:
         """The full name of what is called, "" for what has none."""

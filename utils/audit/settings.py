@@ -52,7 +52,10 @@ def read_settings(path: Path) -> Settings:
 
     Raises: ValueError, which names the file and the key, for what is unknown or of a wrong type.
     """
-    start = path.resolve()
+    try:
+        start = path.resolve()
+    except RuntimeError:
+        raise ValueError(f"{path} is a link that leads back to itself") from None
     for folder in [start, *start.parents] if start.is_dir() else start.parents:
         file = folder / "pyproject.toml"
         if not file.is_file():
