@@ -191,7 +191,7 @@ def reasons(traces: list[Trace], new: Trace, counts: Step) -> list[Finding]:
     if first != traces[0]:
         earlier[0] = (first, True)
     for trace, from_first in reversed(earlier):
-        result = differences(trace, new, from_first=from_first)
+        result = differences(trace, new, from_first=from_first, history=traces)
         if result and (best is None or len(result) < len(best)):
             best = result
     return best or [Finding("unknown", _unlike(traces[-1], new, counts), None, advice.UNKNOWN)]

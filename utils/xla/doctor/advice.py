@@ -19,15 +19,21 @@ NOTHING_RAN = (
 UNKNOWN = "compare utils.xla.graph.hlo_text of the results of both steps"
 
 
-def shape(was: tuple[int, ...], now: tuple[int, ...]) -> str:
-    """For a tensor whose shape has changed.
+_PAD = "pad to one length, or to a few bucket lengths, and mask what is padding"
 
-    >>> shape((64, 8), (13, 8))
+
+def shape(rows: int, last_batch: bool | None) -> str:
+    """For a tensor whose shape has changed; last_batch: of `rows` rows before, or None where that
+    cannot be told.
+
+    >>> shape(64, True)
     'pad the batch to 64 rows and mask the rest, or drop it: drop_last=True'
     """
-    if len(was) == len(now) and was[1:] == now[1:] and now[0] < was[0]:
-        return f"pad the batch to {was[0]} rows and mask the rest, or drop it: drop_last=True"
-    return "pad to one length, or to a few bucket lengths, and mask what is padding"
+    if last_batch is None:
+        return f"if it is a loader's last batch, pad to {rows} rows or drop_last=True; else {_PAD}"
+    if last_batch:
+        return f"pad the batch to {rows} rows and mask the rest, or drop it: drop_last=True"
+    return _PAD
 
 
 _CONSTANTS = {

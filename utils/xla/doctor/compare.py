@@ -6,13 +6,14 @@ it has other shapes, and only the batch is to blame.
 
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
 from utils.xla.doctor import advice
 from utils.xla.doctor.baked import is_baked
+from utils.xla.doctor.batch import is_last_batch
 from utils.xla.doctor.trace import (
     CREATE,
     IGNORED,
@@ -38,17 +39,21 @@ class Finding:
     advice: str
 
 
-def differences(old: Trace, new: Trace, *, from_first: bool) -> list[Finding]:
+def differences(
+    old: Trace, new: Trace, *, from_first: bool, history: Sequence[Trace] = ()
+) -> list[Finding]:
     """Why `new` has other graphs than `old`; empty if no reason is seen.
 
     from_first: `old` is the first run of the step ever, in which state may have come into being.
+    history: all earlier runs.
     """
-    return _Comparison(old, new, from_first).findings
+    return _Comparison(old, new, from_first, history or [old]).findings
 
 
 class _Comparison:
-    def __init__(self, old: Trace, new: Trace, from_first: bool) -> None:
+    def __init__(self, old: Trace, new: Trace, from_first: bool, history: Sequence[Trace]) -> None:
         self.from_first = from_first
+        self.new, self.history = new, history
         self.diverged = False  # other operators have run, so other tensors are no surprise
         self.read: dict[str, Where | None] = {
             repr(call.value): call.where
@@ -98,7 +103,9 @@ class _Comparison:
         """Blame a tensor whose shape or dtype has changed, unless that is known already."""
         if was.shape != now.shape and (was.shape, now.shape) not in self.shapes:
             what = f"{whose}: {was.shape} became {now.shape}"
-            self._add("shape", what, where, advice.shape(was.shape, now.shape))
+            last = is_last_batch(was, now, self.history, self.new)
+            tip = advice.shape(was.shape[0] if was.shape else 1, last)
+            self._add("shape", what, where, tip)
         if was.dtype != now.dtype and (was.dtype, now.dtype) not in self.dtypes:
             what = f"{whose}: {_short(was.dtype)} became {_short(now.dtype)}"
             self._add("dtype", what, where, advice.DTYPE)

@@ -127,6 +127,14 @@ def data_dependent(call: Call) -> bool:
     return by_mask or call.name in DATA_DEPENDENT
 
 
+def uploaded(call: Call) -> bool:
+    """Whether it moves a tensor from the host, which is then an input of the graph and no operator
+    of it. (A number without dimensions may be a constant.)
+    """
+    moved = call.name == "to" and any(s.device == "cpu" and s.shape for s in call.tensors)
+    return moved and any(result.device == "xla" for result in call.results)
+
+
 @dataclass(frozen=True)
 class Trace:
     """One run of a step: its batch, its operators, and at each step marker the results alive and
