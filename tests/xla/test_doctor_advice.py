@@ -6,6 +6,7 @@ import torch_xla
 
 from utils.course.lesson import fresh_size
 from utils.xla.doctor import diagnose
+from utils.xla.dryrun import dry_run_script
 
 pytestmark = pytest.mark.usefixtures("xla_device")
 
@@ -63,3 +64,52 @@ def test_sentences_whose_length_changes_are_no_last_batch():
     n = fresh_size()
     tip = lengths(lambda k: summed((k,)), *[n + k for k in (5, 7, 4)])
     assert LAST not in tip
+
+
+def asserted(x):
+    assert (x.exp() > 0).all()
+    return x * 2.5
+
+
+def decided(x):
+    if (x.exp() > 0).all():
+        return x * 2.5
+    return x
+
+
+def numbered(x):
+    return x.sin() * x.exp().sum().item()
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [(asserted, "drop the assert"), (decided, "torch.where"), (numbered, "after the step marker")],
+)
+def test_the_advice_for_a_read_fits_what_is_read(step, says):
+    (cause,) = diagnose(step, moved((fresh_size(), 8))).causes
+    assert cause.kind == "read" and says in cause.advice
+    assert ("assert" in cause.advice) is (step is asserted)
+
+
+READS = """\
+import torch
+x, y = torch.ones(3, 5, device="cuda"), torch.ones(3, 5, device="cuda")
+weight = torch.ones(5, 5, device="cuda", requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for step in range(2):
+    assert (x >= 0).all() and (y * 2.5 >= 0.5).all()
+    if (x.sin() < 3).all() and (y.sin() * 2.5 < 3).all():
+        values = [row.sum().item() for row in x @ weight]
+    (x @ weight).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_the_advice_for_a_second_read_of_a_line_fits_what_is_read(tmp_path):
+    (tmp_path / "reads.py").write_text(READS)
+    report = dry_run_script(tmp_path / "reads.py", steps=2)
+    causes = [cause for cause in report.steps[0]["causes"] if cause["kind"] == "reads"]
+    tips = {cause["where"].split(":")[1]: cause["write"] for cause in causes}
+    assert set(tips) == {"6", "7", "8"}
+    assert "drop the assert" in tips["6"] and ".cpu()" not in tips["6"]
+    assert "join the conditions" in tips["7"] and ".cpu()" in tips["8"]

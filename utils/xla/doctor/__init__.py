@@ -176,7 +176,7 @@ def interruptions(trace: Trace) -> list[Finding]:
         elif call.executions:  # a value that is computed already can be read without running
             name = _READS.get(call.name, call.name)
             what = f"{name} runs what is recorded so far, to read a value{advice.inside(call)}"
-            results.append(Finding("read", what, call.where, advice.READ))
+            results.append(Finding("read", what, call.where, advice.read(call)))
     return list(dict.fromkeys(results))
 
 

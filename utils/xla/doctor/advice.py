@@ -1,5 +1,6 @@
 """The words of a diagnosis: what a cause is called, and one sentence on what to write instead."""
 
+import re
 from typing import Any
 
 from utils.xla.doctor.trace import VIEWS, Call
@@ -10,7 +11,19 @@ BRANCH = "compute both sides and choose with torch.where, or accept one graph fo
 EQUAL = "choose numbers that do not coincide, or put one into a tensor of one element on the device"
 KEPT = "keep the same results in every step: a result that is alive is an output of the graph"
 MARKERS = "pass the same step markers in every step: each stretch between two is one graph"
-READ = "read after the step marker, or keep the value on the device as a tensor"
+_READ = "read after the step marker, or keep the value on the device as a tensor"
+_READ_AGAIN = (
+    "read once and use the copy on the host: one .cpu() of the whole tensor, or of torch.stack of"
+    " several"
+)
+_ASSERT = (
+    "drop the assert, check the values on the host before they are moved, or check them every N"
+    " steps"
+)
+_CONDITION = "choose on the device with torch.where, or decide after the step marker, every N steps"
+_CONDITIONS = (
+    "join the conditions on the device, with & or torch.stack, and read once, after the step marker"
+)
 FALLBACK = "use an operator that XLA has, or move this work to the data pipeline on the host"
 NOTHING_RAN = (
     "keep the result, as in `return loss`, and move the batch to the device: a result that nobody"
@@ -78,6 +91,15 @@ def data_dependent(operator: str) -> str:
     return _DATA_DEPENDENT.get(
         operator, "torch.where with a mask, which keeps the shape, or do it on the host"
     )
+
+
+def read(call: Call, *, again: bool = False) -> str:
+    """For a value that the host reads; again: the line has read one before in the same step."""
+    if call.where and re.search(r"\bassert\b", call.where.source):
+        return _ASSERT
+    if isinstance(call.value, bool):
+        return _CONDITIONS if again else _CONDITION
+    return _READ_AGAIN if again else _READ
 
 
 _SLICE = {2: "start", 3: "stop", 4: "step"}

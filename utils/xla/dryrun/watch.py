@@ -19,6 +19,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from utils.facts.records import content
 from utils.xla.doctor import interruptions, reasons
+from utils.xla.doctor.advice import read
 from utils.xla.doctor.compare import Finding
 from utils.xla.doctor.report import Step
 from utils.xla.doctor.trace import Call, Recorder, Spec, Trace, Where
@@ -209,7 +210,12 @@ class Watch:
                 fresh.remove(graph)
                 self.asked[graph] = asked or ended_by
                 if again:
-                    results.append((graph, Finding("reads", _READS, _last(part), _READS_ADVICE)))
+                    results.append(
+                        (
+                            graph,
+                            Finding("reads", _READS, _last(part), read(part.calls[-1], again=True)),
+                        )
+                    )
                 elif earlier:
                     results += [(graph, finding) for finding in reasons(earlier, part, counts)]
                 elif self.steps:
@@ -287,7 +293,6 @@ _COMPARED = 3
 _NEW = "the program comes here for the first time"
 _NEW_ADVICE = "nothing, if it happens once; else let the warm-up come here, too"
 _READS = "the line reads once more in the same step, from a graph of its own"
-_READS_ADVICE = "bring the whole tensor to the host with one .cpu(), and read the copy"
 
 
 def ends(calls: Sequence[Call], executed: list[str]) -> Iterator[tuple[str, int | None, str]]:
