@@ -113,3 +113,89 @@ def test_the_advice_for_a_second_read_of_a_line_fits_what_is_read(tmp_path):
     assert set(tips) == {"6", "7", "8"}
     assert "drop the assert" in tips["6"] and ".cpu()" not in tips["6"]
     assert "join the conditions" in tips["7"] and ".cpu()" in tips["8"]
+
+
+# What happens once
+
+
+def test_a_sum_that_starts_at_zero_and_goes_on_as_a_tensor_is_no_branch():
+    total = [0]
+
+    def step(x):
+        total[0] += (x * 2.5).sum()
+        return total[0]
+
+    result = diagnose(step, [*moved((fresh_size(), 8))] * 3)
+    assert [(cause.step, cause.kind) for cause in result.causes] == [(2, "first step")]
+    (cause,) = result.causes
+    assert "0 became a tensor, as in a sum that starts at 0" in cause.what
+    assert "total[0] +=" in cause.where and cause.advice.startswith("nothing, if it happens once")
+
+
+def test_a_number_that_became_a_tensor_is_no_sum_elsewhere():
+    (x,), (other,) = moved((fresh_size(), 8)), moved((8,))
+    (cause,) = diagnose(lambda c: x.exp() * c, [0.5, other]).causes
+    assert cause.kind == "constant" and cause.what.endswith("0.5 became a tensor")
+    assert "sum" not in cause.what and "a number in all" in cause.advice
+
+
+def dry_causes(tmp_path, text: str, steps: int = 4):
+    """(step, kind, line, what) of each cause."""
+    (tmp_path / "train.py").write_text(TRAINED + text)
+    report = dry_run_script(tmp_path / "train.py", steps=steps)
+    return [
+        (step["number"], cause["kind"], cause["where"].partition(": ")[2], cause["what"])
+        for step in report.steps
+        for cause in step["causes"]
+    ]
+
+
+TRAINED = """\
+import torch
+net = torch.nn.Linear(8, 8).to("cuda")
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+def train(x):
+    loss = net(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+"""
+
+
+def test_what_follows_a_step_is_no_branch_of_the_second(tmp_path):
+    text = "mean = torch.ones((), device='cuda')\nfor i in range(5):\n"
+    text += "    loss = train(torch.ones(4, 8).to('cuda'))\n    mean = mean * 0.9 + loss\n"
+    (cause,) = dry_causes(tmp_path, text)
+    assert cause[:3] == (2, "first step", "mean = mean * 0.9 + loss")
+    assert "mul, add" in cause[3]
+
+
+def test_what_only_a_read_after_the_step_asked_for_is_no_cause(tmp_path):
+    text = "for i in range(5):\n    x = torch.ones(4 + (i > 0), 8).to('cuda')\n"
+    text += "    loss = train(x)\n    print((loss * (i + 0.37)).item())\n"
+    causes = [cause for cause in dry_causes(tmp_path, text) if cause[1] != "new"]
+    assert [cause[1] for cause in causes] == ["shape"] and "(5, 8)" in causes[0][3]
+
+
+def test_weights_that_move_in_the_first_step_are_no_state(tmp_path):
+    text = "net = torch.nn.Linear(8, 8).to('cuda')\n"
+    text += "state = torch.zeros(4, 8, device='cuda')\nfor i in range(5):\n"
+    text += "    net.zero_grad()\n    state = net(state.detach() + 0.5)\n"
+    text += "    state.sum().backward()\n    with torch.no_grad():\n"
+    text += "        [p.sub_(p.grad, alpha=0.1) for p in net.parameters()]\n"
+    causes = dry_causes(tmp_path, text, steps=3)
+    assert [cause[:3] for cause in causes] == [
+        (2, "first step", "state = torch.zeros(4, 8, device='cuda')")
+    ]
+    assert "zeros" in causes[0][3] and "now it is an input" in causes[0][3]
+
+
+def test_the_run_with_the_same_operators_explains_more_than_the_first(tmp_path):
+    text = "import copy\nmean = copy.deepcopy(net)\nfor i in range(6):\n"
+    text += "    train(torch.ones(4, 8).to('cuda'))\n    with torch.no_grad():\n"
+    text += "        for a, b in zip(mean.parameters(), net.parameters()):\n"
+    text += "            a.mul_(0.0 if i < 2 else 0.9).add_(b, alpha=1.0 if i < 2 else 0.1)\n"
+    causes = dry_causes(tmp_path, text, steps=5)
+    assert {cause[0] for cause in causes} == {2, 4}
+    assert {cause[1] for cause in causes if cause[0] == 4} == {"constant"}

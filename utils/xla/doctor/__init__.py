@@ -185,16 +185,13 @@ _READS = {"local_scalar_dense": "`.item()`, `if` or `int()`", "to": "`.cpu()` or
 
 def reasons(traces: list[Trace], new: Trace, counts: Step) -> list[Finding]:
     """What differs from the earlier run that is most alike."""
-    best: list[Finding] | None = None
-    earlier = [(trace, place == 0) for place, trace in enumerate(traces)]
     first = traces[0].since_the_start(new)
-    if first != traces[0]:
-        earlier[0] = (first, True)
-    for trace, from_first in reversed(earlier):
-        result = differences(trace, new, from_first=from_first, history=traces)
-        if result and (best is None or len(result) < len(best)):
-            best = result
-    return best or [Finding("unknown", _unlike(traces[-1], new, counts), None, advice.UNKNOWN)]
+    results = [differences(trace, new, from_first=False, history=traces) for trace in traces[:0:-1]]
+    results.append(differences(first, new.without_the_tail(first), from_first=True, history=traces))
+    found = [(distance, len(findings), findings) for findings, distance in results if findings]
+    if not found:
+        return [Finding("unknown", _unlike(traces[-1], new, counts), None, advice.UNKNOWN)]
+    return min(found, key=lambda entry: entry[:2])[2]
 
 
 def _unlike(old: Trace, new: Trace, counts: Step) -> str:

@@ -7,6 +7,15 @@ from utils.xla.doctor.trace import VIEWS, Call
 
 DTYPE = "use one dtype for all batches: convert before the loop, not for some of them"
 FIRST_STEP = "nothing: it happens once; run two steps before you measure"
+BEFORE_A_STEP = (
+    "nothing, if the later steps have the same: it happens once; else choose with torch.where, or"
+    " accept one graph for each"
+)
+SUM = (
+    "nothing, if it happens once; where the sum starts at a number again and again, collect the"
+    " tensors in a list and add them up where they are read"
+)
+NUMBER_OR_TENSOR = "give a tensor in all steps, or a number in all"
 BRANCH = "compute both sides and choose with torch.where, or accept one graph for each side"
 EQUAL = "choose numbers that do not coincide, or put one into a tensor of one element on the device"
 KEPT = "keep the same results in every step: a result that is alive is an output of the graph"
@@ -118,8 +127,15 @@ def argument(call: Call, place: int) -> str:
 def changed_operators(was: list[Call], now: list[Call]) -> str:
     """Which operators ran in one step and not in the other."""
     if was and now:
-        return f"other operators: {_names(was)} became {_names(now)}"
-    return f"operators added: {_names(now)}" if now else f"operators missing: {_names(was)}"
+        before, after = names(was), names(now)
+        if before == after:  # such as gt.Scalar and gt.Tensor
+            pair = zip(was, now, strict=False)
+            before, after = next(
+                ((a.operator, b.operator) for a, b in pair if a.operator != b.operator),
+                (before, after),
+            )
+        return f"other operators: {before} became {after}"
+    return f"operators added: {names(now)}" if now else f"operators missing: {names(was)}"
 
 
 def inside(call: Call) -> str:
@@ -127,7 +143,8 @@ def inside(call: Call) -> str:
     return f", in {call.library.rpartition('/')[2]}" if call.optimizer else ""
 
 
-def _names(calls: list[Call]) -> str:
+def names(calls: list[Call]) -> str:
+    """Of operators, the first few."""
     names = list(dict.fromkeys(call.name for call in calls if call.name not in VIEWS))
     names = names or list(dict.fromkeys(call.name for call in calls))
     return ", ".join(names[:3]) + (" ..." if len(names) > 3 else "")

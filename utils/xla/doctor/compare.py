@@ -26,6 +26,7 @@ from utils.xla.doctor.trace import (
     Where,
     data_dependent,
     elements,
+    uploaded,
 )
 
 
@@ -41,13 +42,15 @@ class Finding:
 
 def differences(
     old: Trace, new: Trace, *, from_first: bool, history: Sequence[Trace] = ()
-) -> list[Finding]:
-    """Why `new` has other graphs than `old`; empty if no reason is seen.
+) -> tuple[list[Finding], int]:
+    """Why `new` has other graphs than `old`, empty if no reason is seen; and how many operators
+    only one of them has.
 
     from_first: `old` is the first run of the step ever, in which state may have come into being.
     history: all earlier runs.
     """
-    return _Comparison(old, new, from_first, history or [old]).findings
+    comparison = _Comparison(old, new, from_first, history or [old])
+    return comparison.findings, comparison.distance
 
 
 class _Comparison:
@@ -55,6 +58,7 @@ class _Comparison:
         self.from_first = from_first
         self.new, self.history = new, history
         self.diverged = False  # other operators have run, so other tensors are no surprise
+        self.distance = 0  # the operators that only one has
         self.read: dict[str, Where | None] = {
             repr(call.value): call.where
             for call in (*new.read, *new.calls)
@@ -76,8 +80,14 @@ class _Comparison:
                 for earlier, later in zip(was, now, strict=True):
                     self._pair(earlier, later)
             else:
+                # A dry run has no inputs, and cuts a program where a step ends: what stands around
+                # the steps comes before the first operators of one.
+                if from_first and not pairs and not new.inputs and _strong(was + now):
+                    self._before_the_step(was, now)
+                    continue
                 hunks.append((was, now))
-                self.diverged |= any(call.name not in VIEWS for call in was + now)
+                self.diverged |= bool(_strong(was + now))
+                self.distance += len(_strong(was + now))
         self._hunks(hunks, {call.where for _, call in pairs})
         if not self.findings:
             self._equal_numbers(pairs)
@@ -162,6 +172,9 @@ class _Comparison:
         if change in self.blamed:
             return True
         self.blamed.add(change)
+        if isinstance(was, Spec) != isinstance(now, Spec):
+            self._number_or_tensor(call, place, was, now)
+            return True
         what = f"{advice.argument(call, place)}: {was!r} became {now!r}{advice.inside(call)}"
         if not isinstance(now, bool) and repr(now) in self.read and now not in (0, 1, -1):
             what += f", a value read from the device ({self.read[repr(now)]})"
@@ -169,6 +182,19 @@ class _Comparison:
         else:
             self._add("constant", what, call.where, advice.constant(call.name, was, now))
         return True
+
+    def _number_or_tensor(self, call: Call, place: int, was: Any, now: Any) -> None:
+        """Such as a sum that starts as a number of Python and goes on as a tensor."""
+        old, new = ("a tensor" if isinstance(end, Spec) else repr(end) for end in (was, now))
+        what = f"{advice.argument(call, place)}: {old} became {new}"
+        if call.name.rstrip("_") != "add":
+            self._add("constant", what, call.where, advice.NUMBER_OR_TENSOR)
+        elif isinstance(now, Spec):
+            self._add(
+                "first step", f"{what}, as in a sum that starts at {was}", call.where, advice.SUM
+            )
+        else:
+            self._add("constant", f"{what}, as in a sum that starts again", call.where, advice.SUM)
 
     def _follows(self, was: Call, now: Call, old: Any, new: Any) -> bool:
         """Whether a number has changed only because a shape has."""
@@ -182,30 +208,46 @@ class _Comparison:
     def _hunks(self, hunks: list[tuple[list[Call], list[Call]]], seen: set[Where | None]) -> None:
         # What backward does follows from what forward has done.
         for was, now in sorted(hunks, key=lambda h: all(call.backward for call in h[0] + h[1])):
-            strong = [call for call in (*now, *was) if call.name not in VIEWS]
+            strong = _strong([*now, *was])
             if not strong:
                 continue
             first = next((call for call in strong if call.where), strong[0])
-            before, after = ({call.name for call in calls} - VIEWS for calls in (was, now))
+            before, after = ({call.name for call in _strong(calls)} for calls in (was, now))
             made = before and before <= CREATE and not after & CREATE
             state = any(call.optimizer for call in strong) or made
             growing = all(call.backward or call.optimizer for call in strong)
             if all(call.backward for call in strong) and self._has("branch"):
                 continue
             elif self.from_first and (state or growing):
-                where = next((c.where for c in strong if c.optimizer), first.where)
-                self._first_step(where)
-            elif self.shapes and {call.where for call in strong} <= seen:
+                self._first_step(next((c for c in strong if c.optimizer), first))
+            elif self._resized() and {call.where for call in strong} <= seen:
                 continue  # a loop over a size, or one operator more for a longer batch
             else:
                 self._branch(was, now, first)
 
-    def _first_step(self, where: Where | None) -> None:
-        if not self._has("first step"):
-            what = (
-                "the first step made its state, such as momentum or gradients; now it is an input"
-            )
-            self._add("first step", what, where, advice.FIRST_STEP)
+    def _resized(self) -> bool:
+        return any(self._has(kind) for kind in ("shape", "constant", "data-dependent"))
+
+    def _first_step(self, call: Call) -> None:
+        made = f"the first step made state here ({call.name})"
+        if call.optimizer or call.backward:
+            made = "the first step made its state, such as momentum or gradients"
+        if not any(finding.what.startswith("the first step made") for finding in self.findings):
+            self._add("first step", f"{made}; now it is an input", call.where, advice.FIRST_STEP)
+
+    def _before_the_step(self, was: list[Call], now: list[Call]) -> None:
+        was, now = _strong(was), _strong(now)
+        self.distance += len(was + now)
+        first = next((call for call in now + was if call.where), (now + was)[0])
+        before, after = advice.names(was), advice.names(now)
+        if {call.name for call in was} <= CREATE and not now:
+            return self._first_step(first)
+        what = f"before the first step stood {before}, and before this one {after}"
+        if not now:
+            what = f"only the first step has what stands before it: {before}"
+        if not was:
+            what = f"what follows a step comes before this one for the first time: {after}"
+        self._add("first step", what, first.where, advice.BEFORE_A_STEP)
 
     def _branch(self, was: list[Call], now: list[Call], first: Call) -> None:
         if not any(
@@ -264,13 +306,23 @@ class _Comparison:
 
 def _align(old: list[Call], new: list[Call]) -> Iterator[tuple[list[Call], list[Call], bool]]:
     """Stretches of calls, in order; alike are calls of the same operators on the same lines."""
-    a, b = ([(call.operator, call.where, call.library) for call in calls] for calls in (old, new))
+    a, b = ([(_alike(call), call.where, call.library) for call in calls] for calls in (old, new))
     differ = (place for place, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
     start = next(differ, min(len(a), len(b)))
     yield old[:start], new[:start], True
     matcher = SequenceMatcher(None, a[start:], b[start:], autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
         yield old[start + i : start + j], new[start + k : start + m], tag == "equal"
+
+
+def _alike(call: Call) -> str:
+    """The operator; `a += b` and `a + b` are one."""
+    return call.operator.replace("_.", ".")
+
+
+def _strong(calls: list[Call]) -> list[Call]:
+    """Those that may be another graph by themselves."""
+    return [call for call in calls if call.name not in VIEWS and not uploaded(call)]
 
 
 def _numbers(calls: tuple[Call, ...]) -> Iterator[tuple[tuple[float, Any], Call]]:

@@ -157,6 +157,15 @@ class Trace:
         start = max((place for place, where in self.cuts if where not in again), default=0)
         return replace(self, calls=self.calls[start:])
 
+    def without_the_tail(self, first: "Trace") -> "Trace":
+        """Without what only a read after the step before has asked for, if `first` has none of it:
+        before the first step was none.
+        """
+        result = self.since_the_start(first)
+        left_out = self.calls[: len(self.calls) - len(result.calls)]
+        lines = {call.where for call in first.calls}
+        return self if any(call.where in lines for call in left_out) else result
+
 
 def elements(leaf: Any) -> int:
     """Of a tensor; 0 for any other argument."""
