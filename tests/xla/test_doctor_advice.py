@@ -199,3 +199,62 @@ def test_the_run_with_the_same_operators_explains_more_than_the_first(tmp_path):
     causes = dry_causes(tmp_path, text, steps=5)
     assert {cause[0] for cause in causes} == {2, 4}
     assert {cause[1] for cause in causes if cause[0] == 4} == {"constant"}
+
+
+# Where it is
+
+
+FROZEN = """\
+for i in range(5):
+    if i == 2:
+        net.weight.{switch}
+    train(torch.ones(4, 8).to("cuda"))
+"""
+
+
+@pytest.mark.parametrize("switch", ["requires_grad_(False)", "requires_grad = False"])
+def test_the_line_that_freezes_a_parameter_is_named(tmp_path, switch):
+    (cause,) = dry_causes(tmp_path, FROZEN.format(switch=switch))
+    assert cause[:3] == (3, "branch", f"net.weight.{switch}")
+    assert "requires_grad has changed" in cause[3] and "operators missing" in cause[3]
+
+
+def test_a_line_that_freezes_in_every_step_is_not_blamed():
+    (x,) = moved((fresh_size(), 8))
+    weight = moved((8, 8))[0].requires_grad_()
+
+    def step(more):
+        weight.requires_grad_(False)
+        weight.requires_grad_(True)
+        (x @ weight).sum().backward()
+        result = torch.autograd.grad((x @ weight).sin().sum(), weight) if more else 0
+        weight.grad = None
+        return result
+
+    causes = diagnose(step, [False, False, True]).causes
+    assert "requires_grad has" not in str(causes) and causes[-1].kind == "branch"
+
+
+def test_the_line_of_a_result_that_is_kept_is_named():
+    kept = []
+
+    def step(x, keep):
+        y = x * 2.5
+        if keep:
+            kept.append(y.exp())
+        else:
+            y.exp()
+        return y.sin()
+
+    (x,) = moved((fresh_size(), 8))
+    (cause,) = diagnose(step, [(x, False), (x, True)]).causes
+    assert cause.kind == "kept" and "kept.append(y.exp())" in cause.where
+    assert "1 became 2, with exp" in cause.what
+
+
+def test_steps_of_two_optimizers_are_no_first_step(tmp_path):
+    text = "for i in range(3):\n    train(torch.ones(4, 8).to('cuda'))\n"
+    text += "    critic(torch.ones(4, 8).to('cuda').sin())\n"
+    other = TRAINED.replace("train", "critic").replace("square", "exp").replace("net", "judge")
+    (cause,) = dry_causes(tmp_path, other.replace("optimizer", "second") + text)
+    assert cause[:2] == (2, "branch") and "shares nothing" in cause[3]

@@ -17,6 +17,11 @@ SUM = (
 )
 NUMBER_OR_TENSOR = "give a tensor in all steps, or a number in all"
 BRANCH = "compute both sides and choose with torch.where, or accept one graph for each side"
+GRADIENTS = (
+    "nothing, if it happens once, as where parameters are frozen; accept one graph for each, as"
+    " where several steps add up their gradients"
+)
+OTHER_STEP = "nothing, if the program has several kinds of step: each has a graph of its own"
 EQUAL = "choose numbers that do not coincide, or put one into a tensor of one element on the device"
 KEPT = "keep the same results in every step: a result that is alive is an output of the graph"
 MARKERS = "pass the same step markers in every step: each stretch between two is one graph"

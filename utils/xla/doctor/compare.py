@@ -56,7 +56,7 @@ def differences(
 class _Comparison:
     def __init__(self, old: Trace, new: Trace, from_first: bool, history: Sequence[Trace]) -> None:
         self.from_first = from_first
-        self.new, self.history = new, history
+        self.old, self.new, self.history = old, new, history
         self.diverged = False  # other operators have run, so other tensors are no surprise
         self.distance = 0  # the operators that only one has
         self.read: dict[str, Where | None] = {
@@ -74,7 +74,9 @@ class _Comparison:
         self._inputs(old, new, after)
         pairs: list[tuple[Call, Call]] = []
         hunks: list[tuple[list[Call], list[Call]]] = []
-        for was, now, alike in _align(before, after):
+        stretches = list(_align(before, after))
+        shared = any(alike and _strong(now) for _, now, alike in stretches)
+        for was, now, alike in stretches:
             if alike:
                 pairs += zip(was, now, strict=True)
                 for earlier, later in zip(was, now, strict=True):
@@ -82,8 +84,8 @@ class _Comparison:
             else:
                 # A dry run has no inputs, and cuts a program where a step ends: what stands around
                 # the steps comes before the first operators of one.
-                if from_first and not pairs and not new.inputs and _strong(was + now):
-                    self._before_the_step(was, now)
+                if from_first and not (pairs or new.inputs) and _strong(was + now):
+                    self._before_the_step(was, now, shared)
                     continue
                 hunks.append((was, now))
                 self.diverged |= bool(_strong(was + now))
@@ -220,6 +222,8 @@ class _Comparison:
                 continue
             elif self.from_first and (state or growing):
                 self._first_step(next((c for c in strong if c.optimizer), first))
+            elif growing and not self._has("branch"):
+                self._gradients(was, now, first)
             elif self._resized() and {call.where for call in strong} <= seen:
                 continue  # a loop over a size, or one operator more for a longer batch
             else:
@@ -235,19 +239,33 @@ class _Comparison:
         if not any(finding.what.startswith("the first step made") for finding in self.findings):
             self._add("first step", f"{made}; now it is an input", call.where, advice.FIRST_STEP)
 
-    def _before_the_step(self, was: list[Call], now: list[Call]) -> None:
+    def _before_the_step(self, was: list[Call], now: list[Call], shared: bool) -> None:
         was, now = _strong(was), _strong(now)
         self.distance += len(was + now)
         first = next((call for call in now + was if call.where), (now + was)[0])
         before, after = advice.names(was), advice.names(now)
         if {call.name for call in was} <= CREATE and not now:
             return self._first_step(first)
+        if not shared:
+            what = f"a step that shares nothing with the first: {before} became {after}"
+            return self._add("branch", what, first.where, advice.OTHER_STEP)
         what = f"before the first step stood {before}, and before this one {after}"
         if not now:
             what = f"only the first step has what stands before it: {before}"
         if not was:
             what = f"what follows a step comes before this one for the first time: {after}"
         self._add("first step", what, first.where, advice.BEFORE_A_STEP)
+
+    def _gradients(self, was: list[Call], now: list[Call], first: Call) -> None:
+        """Only backward or the optimizer has done something else."""
+        before, after = (
+            Counter(line for call in trace.calls for line in call.switched)
+            for trace in (self.old, self.new)
+        )
+        where = next(iter(after - before), None)
+        what = advice.changed_operators(was, now) + advice.inside(first)
+        what += "; requires_grad has changed" if where else ""
+        self._add("branch", what, where or first.where, advice.GRADIENTS)
 
     def _branch(self, was: list[Call], now: list[Call], first: Call) -> None:
         if not any(
@@ -292,27 +310,32 @@ class _Comparison:
         elif old.kept != new.kept:
             alive = [" + ".join(str(len(item)) for item in trace.kept) for trace in (old, new)]
             what = f"results alive at the step marker: {alive[0]} became {alive[1]}"
-            more = Counter(sum(new.kept, ())) - Counter(sum(old.kept, ()))
-            if more:
-                what += f", such as {next(iter(more))}"
+            before, after = (Counter(sum(trace.kept, ())) for trace in (old, new))
+            label, where = next(iter((after - before) or (before - after)), ("", None))
+            if label:
+                what += f", {'with' if after - before else 'without'} {label}"
             if switched:
                 on = "on" if switched[0].gradients else "off"
                 what += f"; gradients are {on}, and autograd keeps results for backward"
-            self._add("kept", what, switched[0].where if switched else None, advice.KEPT)
+            self._add("kept", what, switched[0].where if switched else where, advice.KEPT)
         elif hunks:
             was, now = hunks[0]
             self._branch(was, now, (now or was)[0])
 
 
 def _align(old: list[Call], new: list[Call]) -> Iterator[tuple[list[Call], list[Call], bool]]:
-    """Stretches of calls, in order; alike are calls of the same operators on the same lines."""
+    """Stretches of calls, in order; alike are calls of the same operators, on the same lines where
+    there are several ways.
+    """
     a, b = ([(_alike(call), call.where, call.library) for call in calls] for calls in (old, new))
     differ = (place for place, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
     start = next(differ, min(len(a), len(b)))
     yield old[:start], new[:start], True
     matcher = SequenceMatcher(None, a[start:], b[start:], autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
-        yield old[start + i : start + j], new[start + k : start + m], tag == "equal"
+        was, now = old[start + i : start + j], new[start + k : start + m]
+        # By itself, another line is no other graph.
+        yield was, now, tag == "equal" or [*map(_alike, was)] == [*map(_alike, now)]
 
 
 def _alike(call: Call) -> str:

@@ -23,6 +23,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import TreeSpec, tree_flatten
 
+from utils.xla.doctor.arguments import scalars, with_defaults
+
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib")})
 _HERE = tuple(str(Path(__file__).parents[1] / name) for name in ("doctor", "dryrun"))
 """Instruments: their lines are never the user's."""
@@ -89,6 +91,7 @@ class Call:
     value: the number that it has read from the device.
     compiles, executions, reads: what it caused at once.
     fallbacks: the operators that it ran on the host.
+    switched: the lines before it, since the last operator, that have changed a requires_grad.
     """
 
     operator: str
@@ -107,6 +110,7 @@ class Call:
     executions: int = 0
     reads: int = 0
     fallbacks: tuple[str, ...] = ()
+    switched: tuple[Where, ...] = ()
 
     @property
     def name(self) -> str:
@@ -117,6 +121,10 @@ class Call:
     def tensors(self) -> tuple[Spec, ...]:
         """Those of its arguments that are tensors."""
         return tuple(leaf for leaf in self.leaves if isinstance(leaf, Spec))
+
+
+Kept = tuple[str, Where | None]
+"""A result that is alive: the operator with its shape, and the line."""
 
 
 def data_dependent(call: Call) -> bool:
@@ -144,7 +152,7 @@ class Trace:
 
     inputs: tuple[tuple[str, Any], ...]
     calls: tuple[Call, ...]
-    kept: tuple[tuple[str, ...], ...]
+    kept: tuple[tuple["Kept", ...], ...]
     markers: tuple[Where | None, ...]
     read: tuple[Call, ...] = ()
     cuts: tuple[tuple[int, Where | None], ...] = ()
@@ -184,36 +192,6 @@ def spec(value: Any) -> Any:
     return Spec(tuple(value.shape), value.dtype, value.device.type, number)
 
 
-def with_defaults(overload: Any, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """All arguments of an operator: torch leaves out those that have their default."""
-    if overload is None:
-        return args, kwargs
-    schema = overload._schema.arguments
-    placed = [entry for entry in schema if not entry.kwarg_only][len(args) :]
-    named = {entry.name: entry.default_value for entry in schema if entry.kwarg_only}
-    more = []
-    for item in placed:
-        if not item.has_default_value() or item.name in kwargs:
-            break
-        more.append(item.default_value)
-    return (*args, *more), {**named, **kwargs}
-
-
-def scalars(overload: Any, args: Any, kwargs: Any) -> tuple[bool, ...]:
-    """Which leaves are numbers that may be uploaded: any float, and an int where the operator takes
-    a number of any kind or a tensor. Another int is a size, a dimension or a position.
-    """
-    if overload is None:
-        return tuple(isinstance(leaf, int | float) for leaf in tree_flatten((args, kwargs))[0])
-    schema = {argument.name: str(argument.type) for argument in overload._schema.arguments}
-    named = [*zip(schema, args, strict=False), *kwargs.items()]
-    results: list[bool] = []
-    for name, value in named:
-        number = "number" in schema.get(name, "") or schema.get(name) == "Tensor"
-        results += [isinstance(leaf, float) or number for leaf in tree_flatten(value)[0]]
-    return tuple(results)
-
-
 @dataclass
 class Recorder:
     """Records while its with-block is open. `runner` is the code below which no line is the
@@ -222,14 +200,15 @@ class Recorder:
 
     runner: Any
     calls: list[Call] = field(default_factory=list)
-    kept: list[tuple[str, ...]] = field(default_factory=list)
+    kept: list[tuple[Kept, ...]] = field(default_factory=list)
     markers: list[Where | None] = field(default_factory=list)
 
     def __enter__(self) -> "Recorder":
         import torch_xla
 
         self._thread = threading.get_ident()
-        self._results: list[tuple[str, Any]] = []
+        self._results: list[tuple[Kept, Any]] = []
+        self._switched: list[Where] = []
         self._modes = (_Constructors(self), _Operators(self))
         self._marker = torch_xla._XLAC._xla_step_marker
         entered = []
@@ -275,11 +254,12 @@ class Recorder:
         if not on_xla or str(target).split(".")[0] in _SILENT:
             return out
         operator = str(target) if overload is not None else "torch.tensor"
+        where, library, backward = self._place()
         for item in made:
             label = f"{_bare(operator)} {tuple(item.shape)}"
             # A weak reference of C++: one of Python's would end with the object that is seen here.
-            self._results.append((label, torch._C._WeakTensorRef(item)))
-        where, library, backward = self._place()
+            self._results.append(((label, where), torch._C._WeakTensorRef(item)))
+        switched, self._switched = tuple(self._switched), []
         self.calls.append(
             Call(
                 operator=operator,
@@ -294,10 +274,16 @@ class Recorder:
                 backward=backward,
                 gradients=torch.is_grad_enabled(),
                 value=out if isinstance(out, int | float) else None,
+                switched=switched,
                 **_since(before),
             )
         )
         return out
+
+    def switch(self) -> None:
+        """Note the line that changes a requires_grad."""
+        where = self._lines(sys._getframe(2))[0]
+        self._switched += [where] if where else []
 
     def _place(self) -> tuple[Where | None, str, bool]:
         """The user's line, the line in a library, and whether this is backward: that runs in a
@@ -337,7 +323,9 @@ class _Operators(TorchDispatchMode):
 
 
 class _Constructors(TorchFunctionMode):
-    """`torch.tensor(0.5, device=...)` reaches the operators without its number."""
+    """`torch.tensor(0.5, device=...)` reaches the operators without its number, and requires_grad
+    does not at all.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
@@ -347,7 +335,12 @@ class _Constructors(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is torch.tensor and args and isinstance(args[0], int | float):
             return self.recorder.run(func, args, kwargs, None)
+        if func in _SWITCHES and args[0].requires_grad != (*args[1:], *kwargs.values(), True)[0]:
+            self.recorder.switch()
         return func(*args, **kwargs)
+
+
+_SWITCHES = (torch.Tensor.requires_grad_, torch.Tensor.requires_grad.__set__)
 
 
 def _bare(operator: str) -> str:
