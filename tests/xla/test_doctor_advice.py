@@ -258,3 +258,20 @@ def test_steps_of_two_optimizers_are_no_first_step(tmp_path):
     other = TRAINED.replace("train", "critic").replace("square", "exp").replace("net", "judge")
     (cause,) = dry_causes(tmp_path, other.replace("optimizer", "second") + text)
     assert cause[:2] == (2, "branch") and "shares nothing" in cause[3]
+
+
+# What to write
+
+
+def test_a_moving_stop_and_a_moving_start_are_two_things():
+    (x,) = moved((40, fresh_size()))
+    runs = [(x, 0, 8), (x, 0, 9), (x, 1, 9)]
+    tips = [cause.advice for cause in diagnose(lambda x, a, b: x[a:b] * 2.5, runs).causes]
+    assert "index_select" not in tips[0] and "bucket lengths" in tips[0]
+    assert "index_select" in tips[1]
+
+
+def test_a_dropout_that_is_off_is_no_choice_for_where():
+    (x,) = moved((fresh_size(), 8))
+    (cause,) = diagnose(lambda p: torch.nn.functional.dropout(x * 2.5, p), [0.5, 0.0]).causes
+    assert cause.kind == "branch" and "eval()" in cause.advice and "where" not in cause.advice

@@ -16,13 +16,21 @@ SUM = (
     " tensors in a list and add them up where they are read"
 )
 NUMBER_OR_TENSOR = "give a tensor in all steps, or a number in all"
-BRANCH = "compute both sides and choose with torch.where, or accept one graph for each side"
+_RANDOM = {"bernoulli", "bernoulli_", "native_dropout"}
+_DROPOUT = (
+    "nothing, if train() and eval() alternate: each has a graph; and keep p of a dropout above 0,"
+    " because at 0 it records no operator"
+)
+_BRANCH = "compute both sides and choose with torch.where, or accept one graph for each side"
 GRADIENTS = (
     "nothing, if it happens once, as where parameters are frozen; accept one graph for each, as"
     " where several steps add up their gradients"
 )
 OTHER_STEP = "nothing, if the program has several kinds of step: each has a graph of its own"
-EQUAL = "choose numbers that do not coincide, or put one into a tensor of one element on the device"
+EQUAL = (
+    "nothing, if one only passes the other, as a counter does; else choose numbers that do not"
+    " coincide, or put one into a tensor of one element on the device"
+)
 KEPT = "keep the same results in every step: a result that is alive is an output of the graph"
 MARKERS = "pass the same step markers in every step: each stretch between two is one graph"
 _READ = "read after the step marker, or keep the value on the device as a tensor"
@@ -73,16 +81,20 @@ _CONSTANTS = {
     "native_batch_norm": "keep eps the same in all steps",
     "native_layer_norm": "keep eps the same in all steps",
 }
+_STOP = "take one length, or a few bucket lengths, and mask what is too much"
+_SLICE = {2: "start", 3: "stop", 4: "step"}
 _SPECIAL = (
     "0, 1 and -1 are constants of their own: keep this number away from them, or use a tensor of"
     " one element, torch.tensor([c]).to(device)"
 )
 
 
-def constant(operator: str, was: Any, now: Any) -> str:
-    """For a number that is part of the graph of an operator, and has changed."""
-    if operator in _CONSTANTS:
-        return _CONSTANTS[operator]
+def constant(call: Call, place: int, was: Any, now: Any) -> str:
+    """For leaf number `place`, which is part of the graph of an operator, and has changed."""
+    if (call.name, _SLICE.get(place)) == ("slice", "stop"):  # and the start has not
+        return _STOP
+    if call.name in _CONSTANTS:
+        return _CONSTANTS[call.name]
     if any(isinstance(n, float) and abs(abs(n) - round(abs(n))) < 1e-7 for n in (was, now)):
         if any(abs(n) < 1.5 and abs(abs(n) - round(abs(n))) < 1e-7 for n in (was, now)):
             return _SPECIAL
@@ -116,7 +128,6 @@ def read(call: Call, *, again: bool = False) -> str:
     return _READ_AGAIN if again else _READ
 
 
-_SLICE = {2: "start", 3: "stop", 4: "step"}
 _ARGUMENTS = {"select": "index", "pow": "exponent", "to": "uploaded number", "tensor": "new tensor"}
 
 
@@ -127,6 +138,11 @@ def argument(call: Call, place: int) -> str:
     if isinstance(call.leaves[place], str):
         return f"an option of {call.name}"
     return _ARGUMENTS.get(call.name, f"a number of {call.name}")
+
+
+def branch(calls: list[Call]) -> str:
+    """For operators that ran in one step and not in the other."""
+    return _DROPOUT if any(call.name in _RANDOM for call in calls) else _BRANCH
 
 
 def changed_operators(was: list[Call], now: list[Call]) -> str:

@@ -182,7 +182,7 @@ class _Comparison:
             what += f", a value read from the device ({self.read[repr(now)]})"
             self._add("data-dependent", what, call.where, advice.data_dependent(call.name))
         else:
-            self._add("constant", what, call.where, advice.constant(call.name, was, now))
+            self._add("constant", what, call.where, advice.constant(call, place, was, now))
         return True
 
     def _number_or_tensor(self, call: Call, place: int, was: Any, now: Any) -> None:
@@ -272,7 +272,7 @@ class _Comparison:
             finding.kind == "branch" and finding.where == first.where for finding in self.findings
         ):
             what = advice.changed_operators(was, now) + advice.inside(first)
-            self._add("branch", what, first.where, advice.BRANCH)
+            self._add("branch", what, first.where, advice.branch(was + now))
 
     def _equal_numbers(self, pairs: list[tuple[Call, Call]]) -> None:
         """Equal numbers share one input of the graph, so becoming equal is another graph."""
