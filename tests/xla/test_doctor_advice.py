@@ -275,3 +275,33 @@ def test_a_dropout_that_is_off_is_no_choice_for_where():
     (x,) = moved((fresh_size(), 8))
     (cause,) = diagnose(lambda p: torch.nn.functional.dropout(x * 2.5, p), [0.5, 0.0]).causes
     assert cause.kind == "branch" and "eval()" in cause.advice and "where" not in cause.advice
+
+
+DECODED = """\
+with torch.no_grad():
+    cache = torch.ones(1, 8).to("cuda")
+    for i in range(4):
+        cache = torch.cat([cache, net(cache[-1:])])
+        print(cache.sum().item())
+"""
+
+
+def test_a_loop_that_reads_at_each_turn_is_told_what_grows(tmp_path):
+    causes = dry_causes(tmp_path, DECODED)
+    assert {cause[1] for cause in causes} == {"shape"}
+    assert "(1, 8) became (2, 8)" in causes[0][3] and "torch.cat" in causes[0][2]
+
+
+def test_a_conversion_in_some_steps_is_a_dtype(tmp_path):
+    text = "for i in range(4):\n    x = torch.ones(4, 8).to('cuda')\n"
+    text += "    train(x.bfloat16().float() if i == 2 else x)\n"
+    assert {cause[:2] for cause in dry_causes(tmp_path, text)} == {(3, "dtype")}
+
+
+def test_what_differs_from_a_run_that_is_less_alike_is_not_the_cause(tmp_path):
+    text = "scaler = torch.amp.GradScaler('cuda')\nfor i in range(4):\n"
+    text += "    loss = net(torch.ones(4, 8).to('cuda')).square().mean()\n"
+    text += "    optimizer.zero_grad()\n    scaler.scale(loss).backward()\n"
+    text += "    scaler.step(optimizer)\n    scaler.update()\n"
+    kinds = {(step, kind) for step, kind, *_ in dry_causes(tmp_path, text) if step > 2}
+    assert (3, "first step") not in kinds

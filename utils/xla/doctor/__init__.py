@@ -7,8 +7,8 @@ explains each compile by what differs from an earlier run. The counts are those 
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice, pairwise
 from typing import Any
 
 from torch.utils._pytree import keystr, tree_flatten_with_path
@@ -16,7 +16,7 @@ from torch.utils._pytree import keystr, tree_flatten_with_path
 from utils.xla.doctor import advice
 from utils.xla.doctor.compare import Finding, differences
 from utils.xla.doctor.report import Cause, Diagnosis, Step
-from utils.xla.doctor.trace import Recorder, Trace, data_dependent, pending, spec
+from utils.xla.doctor.trace import Call, Recorder, Trace, data_dependent, pending, spec
 from utils.xla.meter import Meter
 
 _MOST = 64
@@ -188,10 +188,25 @@ def reasons(traces: list[Trace], new: Trace, counts: Step) -> list[Finding]:
     first = traces[0].since_the_start(new)
     results = [differences(trace, new, from_first=False, history=traces) for trace in traces[:0:-1]]
     results.append(differences(first, new.without_the_tail(first), from_first=True, history=traces))
-    found = [(distance, len(findings), findings) for findings, distance in results if findings]
-    if not found:
+    nearest = min(distance for _, distance in results)
+    found = [findings for findings, distance in results if findings and distance == nearest]
+    if not found:  # what differs from a run that is less alike is not why
         return [Finding("unknown", _unlike(traces[-1], new, counts), None, advice.UNKNOWN)]
-    return min(found, key=lambda entry: entry[:2])[2]
+    return min(found, key=len)
+
+
+def turns(calls: Sequence[Call], end: int) -> list[Finding]:
+    """Why a line that reads once more in a step asks for another graph, if a loop came back to it:
+    what differs from the turn before. calls[end] is the read.
+    """
+    line = calls[end].where
+    ends = [-1, *(k for k in range(end + 1) if calls[k].executions and calls[k].where == line)]
+    *before, new = (Trace((), tuple(calls[a + 1 : b + 1]), (), ()) for a, b in pairwise(ends))
+    # On one line, several reads may stand one beside the other.
+    lines = {call.where for trace in before[-1:] for call in trace.calls} - {line}
+    if not any(call.where in lines for call in new.calls):
+        return []
+    return differences(before[-1], new, from_first=False, history=before)[0]
 
 
 def _unlike(old: Trace, new: Trace, counts: Step) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from utils.xla.doctor.trace import VIEWS, Call
 
-DTYPE = "use one dtype for all batches: convert before the loop, not for some of them"
+DTYPE = "use one dtype in all steps: convert before the loop, not for some of them"
 FIRST_STEP = "nothing: it happens once; run two steps before you measure"
 BEFORE_A_STEP = (
     "nothing, if the later steps have the same: it happens once; else choose with torch.where, or"

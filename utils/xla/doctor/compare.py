@@ -218,10 +218,15 @@ class _Comparison:
             made = before and before <= CREATE and not after & CREATE
             state = any(call.optimizer for call in strong) or made
             growing = all(call.backward or call.optimizer for call in strong)
-            if all(call.backward for call in strong) and self._has("branch"):
+            known = self._has("branch") or self._has("dtype")
+            if all(call.backward for call in strong) and known:
                 continue
             elif self.from_first and (state or growing):
                 self._first_step(next((c for c in strong if c.optimizer), first))
+            elif {call.name for call in strong} == {"to"} and not (was and now):
+                to = _short(first.results[0].dtype)
+                what = f"a conversion to {to} {'added' if now else 'missing'}"
+                self._add("dtype", what, first.where, advice.DTYPE)
             elif growing and not self._has("branch"):
                 self._gradients(was, now, first)
             elif self._resized() and {call.where for call in strong} <= seen:

@@ -18,7 +18,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from utils.facts.records import content
-from utils.xla.doctor import interruptions, reasons
+from utils.xla.doctor import interruptions, reasons, turns
 from utils.xla.doctor.advice import read
 from utils.xla.doctor.compare import Finding
 from utils.xla.doctor.report import Step
@@ -210,12 +210,9 @@ class Watch:
                 fresh.remove(graph)
                 self.asked[graph] = asked or ended_by
                 if again:
-                    results.append(
-                        (
-                            graph,
-                            Finding("reads", _READS, _last(part), read(part.calls[-1], again=True)),
-                        )
-                    )
+                    tip = read(part.calls[-1], again=True)
+                    more = [Finding("reads", _READS, _last(part), tip)]
+                    results += [(graph, finding) for finding in turns(calls, end or 0) or more]
                 elif earlier:
                     results += [(graph, finding) for finding in reasons(earlier, part, counts)]
                 elif self.steps:
