@@ -305,3 +305,14 @@ def test_what_differs_from_a_run_that_is_less_alike_is_not_the_cause(tmp_path):
     text += "    scaler.step(optimizer)\n    scaler.update()\n"
     kinds = {(step, kind) for step, kind, *_ in dry_causes(tmp_path, text) if step > 2}
     assert (3, "first step") not in kinds
+
+
+def test_what_backward_does_for_another_shape_is_no_cause(tmp_path):
+    text = "for n in (3, 3, 1, 2):\n    x = torch.ones(4, 8).to('cuda')\n"
+    text += "    boxes = torch.ones(n, 8).to('cuda')\n"
+    text += "    loss = (net(x)[:1] - boxes).square().sum()\n"
+    text += "    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n"
+    causes = dry_causes(tmp_path, text)
+    assert {cause[:3] for cause in causes} == {
+        (step, "shape", "boxes = torch.ones(n, 8).to('cuda')") for step in (3, 4)
+    }

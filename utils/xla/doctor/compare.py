@@ -218,8 +218,13 @@ class _Comparison:
             made = before and before <= CREATE and not after & CREATE
             state = any(call.optimizer for call in strong) or made
             growing = all(call.backward or call.optimizer for call in strong)
+            backward = all(call.backward for call in strong)
             known = self._has("branch") or self._has("dtype")
-            if all(call.backward for call in strong) and known:
+            resized = self._resized() and {call.where for call in strong} <= seen
+            # Backward sums over what forward has repeated, so a shape may decide what it does; but
+            # only a gradient that is there is added to.
+            adds = {call.name.rstrip("_") for call in strong} == {"add"}
+            if backward and (known or (resized and not adds)):
                 continue
             elif self.from_first and (state or growing):
                 self._first_step(next((c for c in strong if c.optimizer), first))
@@ -227,10 +232,10 @@ class _Comparison:
                 to = _short(first.results[0].dtype)
                 what = f"a conversion to {to} {'added' if now else 'missing'}"
                 self._add("dtype", what, first.where, advice.DTYPE)
+            elif resized:
+                continue  # a loop over a size, or one operator more for a longer batch
             elif growing and not self._has("branch"):
                 self._gradients(was, now, first)
-            elif self._resized() and {call.where for call in strong} <= seen:
-                continue  # a loop over a size, or one operator more for a longer batch
             else:
                 self._branch(was, now, first)
 
