@@ -24,6 +24,7 @@ from utils.course.files import replace_file
 FORMATS = {"table": table, "json": to_json, "sarif": to_sarif, "html": to_page}
 EPILOG = """\
 Exit code: 0 nothing at that level, 1 findings at or above it, 2 nothing to read or wrong arguments.
+With --fix: 1 also while a rewrite is not written, 2 if a file could not be written.
 Files that cannot be parsed are listed and do not change it. Defaults stand in [tool.trn-audit] of
 pyproject.toml: target, fail-on, exclude, disable, baseline. A comment
 "# audit: ignore[RULE] reason" silences its line."""
