@@ -188,7 +188,7 @@ class _Mending:
         return number + 1 if self.is_notebook else None
 
     def _change_questions(self) -> None:
-        """All that can change at a time; one after another if only some of them can."""
+        """What is asked of the device changes wherever nothing speaks against it."""
         from utils.audit import questions
 
         every: _Chosen = {}
@@ -200,9 +200,16 @@ class _Mending:
             for part in every
             for place in sorted(every[part] - self.chosen.get(part, set()))
         ]
-        if new and not self._take(every):
-            for number, place in new[:_TRIED]:
-                self._take({**self.chosen, number: self.chosen.get(number, set()) | {place}})
+        self._take_most(new)
+
+    def _take_most(self, new: list[tuple[int, tuple[int, int]]]) -> None:
+        """All of these questions that can change, by halves."""
+        chosen = {number: set(places) for number, places in self.chosen.items()}
+        for number, place in new:
+            chosen.setdefault(number, set()).add(place)
+        if new and not self._take(chosen) and len(new) > 1:
+            self._take_most(new[: len(new) // 2])
+            self._take_most(new[len(new) // 2 :])
 
     def _take(self, chosen: _Chosen) -> bool:
         """Take these questions if nothing gets worse and something better."""
@@ -236,10 +243,6 @@ class _Mending:
         if any(one.rule == "nccl" for one in self.result.rewrites):
             links["nccl"].add("get_backend")
         return links
-
-
-_TRIED = 24
-"""So many questions are tried one by one; each costs a rewrite and an audit."""
 
 
 class _Result:

@@ -54,8 +54,10 @@ def rewritten(
     tree = MetadataWrapper(module, unsafe_skip_copy=True).visit(rewriter)
     if not rewriter.done:
         return text, []
-    tree = AddImportsVisitor(context).transform_module(tree)
-    if names is None:
+    # Each reads the whole source once more, however little there is to do.
+    if AddImportsVisitor.CONTEXT_KEY in context.scratch:
+        tree = AddImportsVisitor(context).transform_module(tree)
+    if names is None and RemoveImportsVisitor.CONTEXT_KEY in context.scratch:
         tree = RemoveImportsVisitor(context).transform_module(tree)
     return _without_gone(tree.code), sorted(set(rewriter.done))
 
