@@ -74,6 +74,57 @@ def test_what_a_script_raises_is_told(tmp_path):
     assert [row["operator"] for row in report.fallbacks] in ([], ["aten::nonzero"])
 
 
+RAISES = """\
+import torch
+net = torch.nn.Linear(4, 4).cuda()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(9):
+    loss = net(torch.ones(2, 4).cuda()).sum()
+    loss.backward()
+    opt.step()
+    print((loss * 2).item())
+    if i == 2:
+        raise ValueError("after the third step")
+"""
+
+
+def test_an_error_after_the_last_step_is_no_step(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert command.main(["--steps", "4", str(write(tmp_path, RAISES))]) == 1
+    text = capsys.readouterr().out
+    assert "it raised ValueError: after the third step at train.py:10" in text
+    assert "\n3 steps, " in text and "\nValueError: after the third step" in text
+
+
+EVALUATES = """\
+import torch
+from torch.utils.data import DataLoader
+net = torch.nn.Linear(4, 4).cuda()
+opt = torch.optim.Adam(net.parameters())
+for i in range(3):
+    net(torch.ones(2, 4).cuda()).sum().backward()
+    opt.step()
+    if i == 0:
+        for batch in DataLoader([torch.ones(4)] * 10, 2):
+            print(net(batch.cuda()).mean().item())
+nobody_reads_this = net(torch.ones(3, 4).cuda()) * 3
+"""
+
+
+def test_an_evaluation_does_not_use_up_the_steps(tmp_path):
+    report = dry_run_script(write(tmp_path, EVALUATES), steps=4)
+    assert report.ended == "it ended itself"
+    assert [step["trains"] for step in report.steps] == [True, *[False] * 5, True, True]
+    # The optimizer's state makes the second training step another graph; nothing else is compiled.
+    compiled = [step["number"] for step in report.steps if step["compiled"]]
+    assert compiled == [1, 2, 7] and report.warmup_steps == 7 and report.recompiles == 1
+    assert len(report.graphs) == 3 and not report.rest
+    assert "8 steps (3 of training, 5 of evaluation), 3 graphs" in repr(report)
+    assert "steps 3 to 6 (evaluation): 0 compiled" in repr(report)
+    report = dry_run_script(tmp_path / "train.py", steps=2)
+    assert report.ended == "after 2 steps, as asked" and len(report.steps) == 7
+
+
 PROCESSES = """\
 import os, sys
 import torch, torch.distributed as dist

@@ -46,8 +46,8 @@ def main() -> None:
         hanging = watch.hanging(thread)
         write({**watch.data(), "hanging": hanging})
 
-    def enough() -> None:
-        write(watch.data(), f"after {request['steps']} steps, as asked")
+    def enough(ended: str) -> None:
+        write(watch.data(), ended)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)  # whatever the script would do about an exception
@@ -62,7 +62,7 @@ def main() -> None:
     last.start()
     with watch, redirect_devices(device, watch.note), lines:
         ended = _call(request, watch)
-        watch.end()
+        watch.end(has_failed=ended.startswith("it raised"))
         write(watch.data(), ended)
     sys.stdout.flush()
     os._exit(0)

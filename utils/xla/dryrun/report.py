@@ -3,6 +3,7 @@
 JSON, version 2: the fields of `Report`, as they stand there.
 """
 
+import itertools
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -11,15 +12,16 @@ from typing import Any
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """steps: each with number, ended_by, compiled and executed (identities of graphs), reads and
-    causes. graphs: {identity, first_step, executions, asked}, in the order in which they are
-    compiled; asked is the line that asked for the first, or what ended the step. reads, fallbacks,
-    unsupported, redirects: by line, with counts. memory: of the largest graph, in bytes, or None.
+    """steps: each with number, ended_by, trains (or else evaluates), compiled and executed
+    (identities of graphs), reads and causes. graphs: {identity, first_step, executions, asked}, in
+    the order in which they are compiled; asked is the line that asked for the first, or what ended
+    the step. reads, fallbacks, unsupported, redirects: by line, with counts. memory: of the largest
+    graph, in bytes, or None.
     findings: those of the audit in the files that were loaded, each with `seen`: "confirmed", "ran"
     or "not seen". again: of a second run, its arguments, how many graphs it asked for, how many of
     these are known from the first, and whether they were the same in each step; None without one.
-    setup: graphs compiled before the first step. ended: how the program ended. bounds: what held
-    it. printed: the end of what it printed.
+    setup, rest: graphs compiled before the first step and after the last. ended: how the program
+    ended. bounds: what held it. printed: the end of what it printed.
     """
 
     name: str
@@ -36,12 +38,19 @@ class Report:
     again: dict[str, Any] | None
     printed: str
     setup: list[str]
+    rest: list[str]
     version: int = 2
 
     @property
     def recompiles(self) -> int:
-        """Graphs compiled after the first step."""
-        return sum(len(step["compiled"]) for step in self.steps[1:])
+        """Graphs compiled after the first step of training, and after the first of evaluation."""
+        return sum(len(step["compiled"]) for step in self.steps) - self.first_compiles
+
+    @property
+    def first_compiles(self) -> int:
+        """Graphs compiled in the first step of training, and in the first of evaluation."""
+        firsts = {step["trains"]: step for step in reversed(self.steps)}
+        return sum(len(step["compiled"]) for step in firsts.values())
 
     @property
     def same_graphs(self) -> bool | None:
@@ -91,6 +100,7 @@ def read_report(
         again=_again(graphs, [step["executed"] for step in steps], *again) if again else None,
         printed=seen["printed"],
         setup=seen.get("setup", []),
+        rest=seen.get("rest", []),
         **tables,
     )
 
@@ -120,24 +130,11 @@ def _read_seen(finding: dict[str, Any], seen: dict[str, Any]) -> str:
 
 def as_text(report: Report) -> str:
     """The report for people."""
-    first = len(report.steps[0]["compiled"]) if report.steps else 0
     lines = [
         f"Dry run of {report.name}: {report.ended}",
         f"Bounds: {report.bounds}",
-        f"{len(report.steps)} steps, {len(report.graphs)} graphs: {first} compiled in the first"
-        f" step, {report.recompiles} after it",
+        *_steps(report),
     ]
-    if not report.steps:
-        lines.append("No step was seen on the device: nothing was put there, or no step ended.")
-    for step in report.steps:
-        what = f"{len(step['compiled'])} compiled, {len(step['executed'])} run"
-        names = [graph[:8] for graph in dict.fromkeys(step["executed"])]
-        more = f" and {len(names) - 6} more" if len(names) > 6 else ""
-        lines.append(
-            f"  step {step['number']}: {what}, {step['reads']} reads; graphs"
-            f" {' '.join(names[:6]) or 'none'}{more}; ended by {step['ended_by']}"
-        )
-        lines += _causes(step["causes"])
     lines += _table("Values read by the host", report.reads, "operator")
     lines += _table("Operators that fall back to the host", report.fallbacks, "operator")
     lines += _table("Refused by Neuron's published lists", report.unsupported, "what", "code")
@@ -156,6 +153,44 @@ def as_text(report: Report) -> str:
     if report.ended.startswith(("it raised", "it died", "it left", "stopped")):
         lines += ["The end of what it printed:", *report.printed.splitlines()[-12:]]
     return "\n".join(lines)
+
+
+def _steps(report: Report) -> list[str]:
+    steps, early = report.steps, len(report.setup)
+    if not steps:
+        return [
+            f"0 steps ended; {early} graphs compiled before the first step",
+            "No step was seen on the device: nothing was put there, or no step ended.",
+        ]
+    evaluations = sum(not step["trains"] for step in steps)
+    is_mixed = 0 < evaluations < len(steps)
+    kinds = f" ({len(steps) - evaluations} of training, {evaluations} of evaluation)"
+    each, them = (" of each kind", "them") if is_mixed else ("", "it")
+    lines = [
+        f"{len(steps)} steps{kinds if is_mixed else ''}, {len(report.graphs)} graphs:"
+        f" {report.first_compiles} compiled in the first step{each}, {report.recompiles} after"
+        f" {them}"
+    ]
+
+    def alike(step: dict[str, Any]) -> Any:
+        # Steps that compile nothing and run the same are one line, or a long evaluation hides all.
+        own = step["number"] if step["compiled"] or step["causes"] else 0
+        return own, step["trains"], step["ended_by"], step["executed"], step["reads"]
+
+    for _, group in itertools.groupby(steps, alike):
+        step, *others = group
+        number = f"steps {step['number']} to {others[-1]['number']}" if others else ""
+        number = number or f"step {step['number']}"
+        kind = " (evaluation)" if is_mixed and not step["trains"] else ""
+        what = f"{len(step['compiled'])} compiled, {len(step['executed'])} run"
+        names = [graph[:8] for graph in dict.fromkeys(step["executed"])]
+        more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+        lines.append(
+            f"  {number}{kind}: {what}, {step['reads']} reads{' each' if others else ''}; graphs"
+            f" {' '.join(names[:6]) or 'none'}{more}; ended by {step['ended_by']}"
+        )
+        lines += _causes(step["causes"])
+    return lines
 
 
 def _causes(causes: list[dict[str, Any]]) -> list[str]:
@@ -186,12 +221,20 @@ def _cache(report: Report) -> list[str]:
         askers.setdefault((graph["first_step"], graph["asked"] or "a library"), []).append(graph)
     if report.setup:
         lines.append(f"  and {len(report.setup)} more before the first step, to set it up")
+    if report.rest:
+        lines.append(f"  and {len(report.rest)} more after the last step")
     for (step, asked), graphs in list(askers.items())[:_SHOWN]:
         names = " ".join(graph["identity"][:8] for graph in graphs[:3])
         more = f" and {len(graphs) - 3} more" if len(graphs) > 3 else ""
         times = sum(graph["executions"] for graph in graphs)
         lines.append(f"  from step {step}, run {times} x: {names}{more}, asked for by {asked}")
     lines += [f"  and {len(askers) - _SHOWN} more lines"] if len(askers) > _SHOWN else []
+    inserted = sum(graph["asked"] in INSERTED for graph in report.graphs)
+    if inserted:
+        lines.append(
+            f"  Ended by the dry run, because the script marks no steps: {inserted} of these. A job"
+            " needs a step marker there."
+        )
     if warm == len(report.steps):
         lines.append("  The last step still compiled: run more steps to see where it ends.")
     lines.append(
@@ -209,6 +252,8 @@ def _cache(report: Report) -> list[str]:
 
 
 _SHOWN = 12
+INSERTED = ("optimizer.step()", "model.zero_grad()", "the next batch")
+"""Where a step ends in a script that marks none."""
 
 
 def _table(title: str, rows: list[dict[str, Any]], *names: str) -> list[str]:

@@ -1,6 +1,5 @@
 """Watches a program step by step: which graphs each step compiles and runs, and why."""
 
-import functools
 import re
 import sys
 import threading
@@ -17,12 +16,12 @@ import torch_xla
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from utils.facts.records import content
 from utils.xla.doctor import interruptions, reasons, turns
 from utils.xla.doctor.advice import read
 from utils.xla.doctor.compare import Finding
 from utils.xla.doctor.report import Step
-from utils.xla.doctor.trace import Call, Recorder, Spec, Trace, Where
+from utils.xla.doctor.trace import Call, Recorder, Trace, Where
+from utils.xla.dryrun.operators import computed, is_read, refusals, trained
 
 _EVENT = re.compile(r"^(Compilation|Execution) Analysis:   Graph Hash: (\w+)$", flags=re.MULTILINE)
 
@@ -30,9 +29,11 @@ _EVENT = re.compile(r"^(Compilation|Execution) Analysis:   Graph Hash: (\w+)$", 
 class Watch:
     """Open it around the program.
 
-    steps: after so many, `enough` is called. log: the file named by PT_XLA_DEBUG_FILE. own_markers:
-    whether the program has step markers of its own; else a step ends after `optimizer.step()`.
-    seen: is called after each step, with everything seen so far as plain data.
+    steps: after so many, `enough` is called with words that say so. Once there is an optimizer,
+    only steps that train count, and those of an evaluation have a bound of their own. log: the file
+    named by PT_XLA_DEBUG_FILE. own_markers: whether the program has step markers of its own; else a
+    step ends after `optimizer.step()`. seen: is called after each step, with everything seen so far
+    as plain data.
     """
 
     def __init__(
@@ -42,15 +43,16 @@ class Watch:
         log: Path,
         own_markers: bool,
         seen: Callable[[dict[str, Any]], None],
-        enough: Callable[[], None],
+        enough: Callable[[str], None],
     ) -> None:
         self.recorder = Recorder(runner)
         self.most, self.log, self.own_markers = steps, log, own_markers
         self.seen, self.enough = seen, enough
         self.steps: list[dict[str, Any]] = []
-        self.traces: list[Trace] = []
+        self.lines: set[str] = set()
         self.asked: dict[str, str] = {}
         self.setup: list[str] = []
+        self.rest: list[str] = []
         self._earlier: dict[str, list[Trace]] = {}
         self.reads: Counter[tuple[str, str]] = Counter()
         self.fallbacks: Counter[tuple[str, str]] = Counter()
@@ -58,6 +60,7 @@ class Watch:
         self.redirects: Counter[tuple[str, str]] = Counter()
         self._at = 0
         self._inserting = False
+        self._has_optimizer = False
         self._by_library = False  # a library marks the steps where the script does not
         self._thread = threading.get_ident()
         self._stack = ExitStack()
@@ -72,7 +75,7 @@ class Watch:
             if not self._inserting:
                 self._by_library |= not self.own_markers
                 self.own_markers = True
-                if self._by_library and not self.steps and not self._computed():
+                if self._by_library and not self.steps and not computed(self.recorder.calls):
                     self._forget()  # processes that wait for each other before they train
                     return result
                 self._boundary("its own step marker", _caller(sys._getframe(1)))
@@ -84,7 +87,7 @@ class Watch:
             # What only follows a training step, such as a loss that is printed, is no step. A
             # thread that fetches ahead, as the loader of PyTorch/XLA does, ends none.
             ahead = threading.get_ident() != self._thread
-            if not (self.own_markers or trains or ahead) and (self._computed() or not self.steps):
+            if not (self.own_markers or trains or ahead) and (computed(calls) or not self.steps):
                 self._cut("the next batch")
             return fetch(loader)
 
@@ -93,6 +96,7 @@ class Watch:
                 self.note("an optimizer with fused=True is the ordinary one: XLA has no fused one")
                 defaults["fused"] = None
             start(optimizer, params, defaults)
+            self._has_optimizer = True
             if not self.steps:
                 self._set_up()
 
@@ -124,10 +128,17 @@ class Watch:
         if where:
             self.redirects[(what, str(where))] += 1
 
-    def end(self) -> None:
-        """The program has ended: what it has left counts as a step."""
-        if any(call.backward or call.executions for call in self.recorder.calls):
-            self._cut("the end of the program")
+    def end(self, has_failed: bool) -> None:
+        """The program has ended. What it has left and nobody reads is never run, and a step that
+        an error has cut short is none.
+        """
+        calls = self.recorder.calls
+        if not has_failed and computed(calls) and any(call.executions for call in calls):
+            self._record("the end of the program")
+        else:
+            for call in calls:
+                self._note_call(call)
+            self._forget()
         self.seen(self.data())
 
     def hanging(self, thread: int) -> str:
@@ -159,13 +170,10 @@ class Watch:
             torch_xla.sync()
         finally:
             self._inserting = False
-        if ended_by == "the next batch" and not self.steps and not self._computed():
+        if ended_by == "the next batch" and not self.steps and not computed(self.recorder.calls):
             self._forget()
         else:
             self._boundary(ended_by)
-
-    def _computed(self) -> bool:
-        return any(call.name in _MODEL for call in self.recorder.calls)
 
     def _set_up(self) -> None:
         """Before the first step: weights that move and the like are no step."""
@@ -178,24 +186,35 @@ class Watch:
 
     def _forget(self) -> None:
         compiled = [graph for kind, graph in self._events() if kind == "Compilation"]
-        if not self.steps:
-            self.setup += compiled
+        (self.rest if self.steps else self.setup).extend(compiled)
         for record in (self.recorder.calls, self.recorder.kept, self.recorder.markers):
             record.clear()
         self.recorder._results.clear()
 
     def _boundary(self, ended_by: str, place: str = "") -> None:
         """A step has ended. `place` tells apart the markers of a library that has several."""
-        calls = tuple(self.recorder.calls)
-        if not calls:
+        if not self.recorder.calls:
             return
+        self._record(ended_by, place)
+        self.seen(self.data())
+        trains = sum(step["trains"] for step in self.steps)
+        evaluates = len(self.steps) - trains
+        if (trains if trains or self._has_optimizer else evaluates) >= self.most:
+            self.enough(f"after {self.most} steps, as asked")
+        elif evaluates >= (_EVALUATIONS if trains else _BEFORE_TRAINING * self.most):
+            self.enough(
+                f"after {trains} steps of training and {evaluates}, the limit, of evaluation"
+            )
+
+    def _record(self, ended_by: str, place: str = "") -> None:
+        calls = tuple(self.recorder.calls)
         trace = Trace((), calls, tuple(self.recorder.kept), tuple(self.recorder.markers))
         events = self._events()
         compiled = [graph for kind, graph in events if kind == "Compilation"]
         executed = [graph for kind, graph in events if kind == "Execution"]
         number = len(self.steps) + 1
-        reads = [call for call in calls if _reads(call)]
-        counts = Step(number, len(compiled), len(executed), len(reads), (), ())
+        reads = sum(map(is_read, calls))
+        counts = Step(number, len(compiled), len(executed), reads, (), ())
         results = [("", finding) for finding in interruptions(trace) if finding.kind == "fallback"]
         fresh = set(compiled)
         asked_before: set[str] = set()
@@ -225,10 +244,11 @@ class Watch:
         self.steps.append(
             {
                 "number": number,
+                "trains": trained(calls),
                 "ended_by": ended_by,
                 "compiled": compiled,
                 "executed": executed,
-                "reads": len(reads),
+                "reads": reads,
                 "causes": [
                     {"graph": graph, "kind": f.kind, "what": f.what}
                     | {"where": str(f.where or ""), "write": f.advice}
@@ -236,16 +256,13 @@ class Watch:
                 ],
             }
         )
-        self.traces.append(trace)
+        self.lines |= {f"{call.where.file}:{call.where.line}" for call in calls if call.where}
         # The doctor has tried operators out; they are no part of the program.
         self._forget()
-        self.seen(self.data())
-        if number >= self.most:
-            self.enough()
 
     def _note_call(self, call: Call) -> None:
         where = str(call.where or call.library or "")
-        if _reads(call):
+        if is_read(call):
             self.reads[(where, call.name)] += 1
         for name in call.fallbacks:
             self.fallbacks[(where, name)] += 1
@@ -270,11 +287,12 @@ class Watch:
             "steps": self.steps,
             "asked": self.asked,
             "setup": self.setup,
+            "rest": self.rest,
             "reads": rows(self.reads, "where", "operator"),
             "fallbacks": rows(self.fallbacks, "where", "operator"),
             "unsupported": rows(self.unsupported, "where", "what", "code", "source"),
             "redirects": rows(self.redirects, "what", "where"),
-            "lines": sorted({_place(c.where) for t in self.traces for c in t.calls if c.where}),
+            "lines": sorted(self.lines),
         }
 
 
@@ -287,6 +305,9 @@ def _caller(frame: FrameType | None) -> str:
 
 
 _COMPARED = 3
+_EVALUATIONS, _BEFORE_TRAINING = 256, 8
+"""Steps of evaluation after which a program is stopped: in all, since some evaluate a hundred
+batches after their first step; and before any training, as a multiple of the steps asked for."""
 _NEW = "the program comes here for the first time"
 _NEW_ADVICE = "nothing, if it happens once; else let the warm-up come here, too"
 _READS = "the line reads once more in the same step, from a graph of its own"
@@ -310,12 +331,12 @@ def _part(trace: Trace, end: int | None) -> Trace:
     operators of the step may belong to each later graph, but for the reads.
     """
     calls = trace.calls if end is None else trace.calls[:end]
-    recorded = tuple(call for call in calls if not _reads(call))
-    read = tuple(call for call in calls if _reads(call))
+    recorded = tuple(call for call in calls if not is_read(call))
+    read = tuple(call for call in calls if is_read(call))
     if end is None:
         cuts, before = [], 0
         for call in calls:
-            if not _reads(call):
+            if not is_read(call):
                 before += 1
             elif call.executions:
                 cuts.append((before, call.where))
@@ -325,47 +346,3 @@ def _part(trace: Trace, end: int | None) -> Trace:
 
 def _last(trace: Trace) -> Where | None:
     return next((call.where for call in reversed(trace.calls) if call.where), None)
-
-
-_MODEL = {"mm", "addmm", "bmm", "convolution_overrideable", "convolution", "embedding", "linear"}
-
-
-def _place(where: Where) -> str:
-    return f"{where.file}:{where.line}"
-
-
-def _reads(call: Call) -> bool:
-    """Whether it brings a value from the device to the host."""
-    moved = any(tensor.device == "xla" for tensor in call.tensors) and any(
-        result.device == "cpu" for result in call.results
-    )
-    return bool(call.reads) or (moved and not call.fallbacks)
-
-
-def refusals(call: Call) -> list[tuple[str, str, str]]:
-    """What of an operator Neuron's published lists refuse: (what, error code or "", source)."""
-    specs = [*call.tensors, *call.results]
-    dtypes = {str(s.dtype).removeprefix("torch.") for s in specs if s.device == "xla"}
-    listed = _published_accuracy()
-    matches = [
-        (f"dtype {name}: {entry['what']}", entry["code"], entry["source"])
-        for name, entry in listed["dtypes"].items()
-        if name in dtypes
-    ]
-    given = _dtype_of_first(call)
-    for entry in listed["operators"]:
-        if call.name in entry["names"] and (not entry["dtypes"] or given in entry["dtypes"]):
-            of = f" of {given}" if entry["dtypes"] else ""
-            matches.append((f"{call.name}{of}: {entry['what']}", entry["code"], entry["source"]))
-    return matches
-
-
-@functools.cache
-def _published_accuracy() -> Any:
-    # A script calls operators by the thousand.
-    return content("neuron_operators.yaml")
-
-
-def _dtype_of_first(call: Call) -> str:
-    first = next((leaf for leaf in call.leaves if isinstance(leaf, Spec)), None)
-    return str(first.dtype).removeprefix("torch.") if first else ""
