@@ -125,6 +125,38 @@ def test_an_evaluation_does_not_use_up_the_steps(tmp_path):
     assert report.ended == "after 2 steps, as asked" and len(report.steps) == 7
 
 
+NUMBERS = """\
+import torch
+torch.accelerator.set_device_index(0)
+assert torch.accelerator.current_device_index() == 0 and torch.accelerator.memory_allocated() == 0
+assert torch.cuda.get_device_properties(0).total_memory > 0
+net = torch.nn.DataParallel(torch.nn.Linear(4, 4)).to(0)
+other = torch.nn.Linear(4, 4).to(device=torch.device(0), dtype=torch.float64)
+assert other.weight.dtype == torch.float64 and other.weight.device.type == "xla"
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+with torch.cuda.device(0):
+    assert torch.zeros(2, 3).device.type == "cpu" and torch.zeros(2, 3, device=0).shape == (2, 3)
+x = torch.randn(2, 4)
+assert x.to(torch.float64).device.type == x.to(torch.float64, True).device.type == "cpu"
+assert x.new_zeros(2, device=0).device == x.to(0, torch.float16).device == x.to(0).device
+assert x.cuda(0).device.type == torch.ones(2).to("cuda:0").device.type == "xla"
+assert x.sum(0).shape == (4,) and x.repeat(2, 1).shape == (4, 4)
+with torch.device("cuda"):
+    assert torch.zeros(2).device.type == "xla"
+for i in range(9):
+    net(x.to(device=0)).sum().backward()
+    opt.step()
+"""
+
+
+def test_a_number_in_the_place_of_a_device_is_the_xla_device(tmp_path):
+    report = dry_run_script(write(tmp_path, NUMBERS), steps=2)
+    assert report.ended == "after 2 steps, as asked", report.printed
+    noted = {row["what"] for row in report.redirects}
+    assert "device 0 is the XLA device" in noted
+    assert "torch.accelerator.set_device_index() answers None" in noted
+
+
 PROCESSES = """\
 import os, sys
 import torch, torch.distributed as dist

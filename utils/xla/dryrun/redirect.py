@@ -3,15 +3,16 @@
 A script for several processes runs as the only one: its process group is of one rank, on Gloo with
 a store in memory, and DistributedDataParallel is the model itself. More ranks are refused.
 
-Only requests by name or by `torch.device` are sent on. Streams, events, graphs and kernels of CUDA
-are not imitated: they raise, as they would on Trainium.
+Requests by name, by `torch.device` or by number are sent on. Streams, events, graphs and kernels of
+CUDA are not imitated: they raise, as they would on Trainium.
 """
 
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -28,9 +29,24 @@ _ANSWERS: dict[str, Any] = {
     "get_device_capability": (8, 0),
     "is_bf16_supported": True,
     "is_current_stream_capturing": False,
+    "get_device_properties": SimpleNamespace(
+        name="dry run", major=8, minor=0, total_memory=16 << 30, multi_processor_count=1
+    ),
+    "mem_get_info": (16 << 30, 16 << 30),
     **dict.fromkeys(("set_device", "synchronize", "empty_cache", "manual_seed"), None),
-    **dict.fromkeys(("manual_seed_all", "reset_peak_memory_stats"), None),
-    **dict.fromkeys(("memory_allocated", "max_memory_allocated", "memory_reserved"), 0),
+    **dict.fromkeys(("manual_seed_all", "reset_peak_memory_stats", "ipc_collect", "init"), None),
+    **dict.fromkeys(("reset_max_memory_allocated", "set_per_process_memory_fraction"), None),
+    **dict.fromkeys(("memory_allocated", "max_memory_allocated"), 0),
+    **dict.fromkeys(("memory_reserved", "max_memory_reserved"), 0),
+}
+_OF_ACCELERATOR: dict[str, Any] = {
+    "is_available": True,
+    "device_count": 1,
+    **dict.fromkeys(("current_device_index", "current_device_idx"), 0),
+    **dict.fromkeys(("set_device_index", "set_device_idx", "synchronize", "empty_cache"), None),
+    **dict.fromkeys(("reset_peak_memory_stats", "reset_accumulated_memory_stats"), None),
+    **dict.fromkeys(("memory_allocated", "max_memory_allocated"), 0),
+    **dict.fromkeys(("memory_reserved", "max_memory_reserved"), 0),
 }
 
 
@@ -44,19 +60,26 @@ def redirect_devices(device: torch.device, note: Callable[[str], None]) -> Itera
 
         for name, answer in _ANSWERS.items():
             replace(torch.cuda, name, _answering(f"torch.cuda.{name}", answer, note))
-        for name, answer in (
-            ("is_available", True),
-            ("current_accelerator", device),
-            ("device_count", 1),
-            ("synchronize", None),
-        ):
-            replace(torch.accelerator, name, _answering(f"torch.accelerator.{name}", answer, note))
+        for name, answer in {**_OF_ACCELERATOR, "current_accelerator": device}.items():
+            if hasattr(torch.accelerator, name):  # torch 2.9 has more of them than 2.8
+                asked = _answering(f"torch.accelerator.{name}", answer, note)
+                replace(torch.accelerator, name, asked)
+        devices = _Devices(device, note)
+        to = torch.nn.Module.to
 
         def to_device(module: Any, *_: Any, **__: Any) -> Any:
             note("Module.cuda() goes to the XLA device")
-            return module.to(device)
+            return to(module, device)
+
+        def to_place(module: Any, *args: Any, **kwargs: Any) -> Any:
+            args = (*map(devices.moved, args[:1]), *args[1:])
+            if "device" in kwargs:
+                kwargs["device"] = devices.moved(kwargs["device"])
+            return to(module, *args, **kwargs)
 
         replace(torch.nn.Module, "cuda", to_device)
+        replace(torch.nn.Module, "to", to_place)
+        replace(torch.cuda, "device", lambda *_: nullcontext())
         replace(torch.Tensor, "pin_memory", lambda tensor, *_, **__: tensor)
         replace(torch, "compile", _no_compiler(note))
         replace(torch.autocast, "__init__", _autocast(torch.autocast.__init__, note))
@@ -64,10 +87,20 @@ def redirect_devices(device: torch.device, note: Callable[[str], None]) -> Itera
         loader = torch.utils.data.DataLoader
         replace(loader, "__init__", _in_this_process(loader.__init__, note))
         replace(torch.distributed, "init_process_group", _alone(note))
-        parallel = _only_model(note)
-        replace(torch.nn.parallel, "DistributedDataParallel", parallel)
-        replace(torch.nn.parallel.distributed, "DistributedDataParallel", parallel)
-        stack.enter_context(_Devices(device, note))
+        for name, where in (
+            ("DistributedDataParallel", (torch.nn.parallel, torch.nn.parallel.distributed)),
+            ("DataParallel", (torch.nn, torch.nn.parallel)),
+        ):
+            parallel = _only_model(name, note)
+            for module in where:
+                replace(module, name, parallel)
+
+        def keep(cls: Any, module: Any, *_: Any) -> Any:
+            note("SyncBatchNorm of one rank is the ordinary one")
+            return module
+
+        replace(torch.nn.SyncBatchNorm, "convert_sync_batchnorm", classmethod(keep))
+        stack.enter_context(devices)
         yield
 
 
@@ -145,13 +178,13 @@ def _alone(note: Callable[[str], None]) -> Callable[..., None]:
     return start
 
 
-def _only_model(note: Callable[[str], None]) -> type[torch.nn.Module]:
-    class DistributedDataParallel(torch.nn.Module):
+def _only_model(name: str, note: Callable[[str], None]) -> type[torch.nn.Module]:
+    class Alone(torch.nn.Module):
         """The model alone: with one rank there is no gradient to add."""
 
         def __init__(self, module: torch.nn.Module, *_: Any, **__: Any) -> None:
             super().__init__()
-            note("DistributedDataParallel of one rank is the model itself")
+            note(f"{name} of one rank is the model itself")
             self.module = module
             self.require_backward_grad_sync = True
 
@@ -162,7 +195,8 @@ def _only_model(note: Callable[[str], None]) -> type[torch.nn.Module]:
         def no_sync(self) -> Iterator[None]:
             yield
 
-    return DistributedDataParallel
+    Alone.__name__ = Alone.__qualname__ = name
+    return Alone
 
 
 class _Devices(TorchFunctionMode):
@@ -176,19 +210,22 @@ class _Devices(TorchFunctionMode):
             self.note("Tensor.cuda() goes to the XLA device")
             return args[0].to(self.device)
         if args or kwargs:
-            places = len(args) if func is torch.Tensor.to else 0
+            place_of_device = 1 if func is torch.Tensor.to else None
             args = tuple(
-                self._moved(value)
-                if isinstance(value, torch.device) or 0 < place < places
+                self.moved(value)
+                if isinstance(value, torch.device) or place == place_of_device
                 else value
                 for place, value in enumerate(args)
             )
             if "device" in kwargs:
-                kwargs["device"] = self._moved(kwargs["device"])
+                kwargs["device"] = self.moved(kwargs["device"])
         return func(*args, **kwargs)
 
-    def _moved(self, value: Any) -> Any:
-        if isinstance(value, str | torch.device) and _ELSEWHERE.fullmatch(str(value)):
-            self.note(f"device {str(value)!r} is the XLA device")
+    def moved(self, value: Any) -> Any:
+        """The XLA device for another accelerator, given where a device may stand."""
+        by_number = isinstance(value, int) and not isinstance(value, bool)
+        by_name = isinstance(value, str | torch.device) and _ELSEWHERE.fullmatch(str(value))
+        if by_number or by_name:
+            self.note(f"device {value if by_number else repr(str(value))} is the XLA device")
             return self.device
         return value
