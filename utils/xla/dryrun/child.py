@@ -93,8 +93,15 @@ def _call(request: dict[str, Any], watch: Any) -> str:
         traceback.print_exc()
         frames = [f for f in traceback.extract_tb(error.__traceback__) if _of_user(f.filename)]
         at = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-        return f"it raised {type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}{at}"
+        return f"it raised {type(error).__name__}: {_said(error)[:300]}{at}"
     return "it ended itself"
+
+
+def _said(error: BaseException) -> str:
+    """The line of an error that says most."""
+    lines = [line for line in str(error).splitlines() if line.strip()] or [""]
+    # With the traceback of another process: what that raised is in its last line.
+    return lines[-1] if type(error).__name__ == "ProcessRaisedException" else lines[0]
 
 
 def _of_user(file: str) -> bool:

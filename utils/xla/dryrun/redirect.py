@@ -1,13 +1,12 @@
 """Sends what a script asks of CUDA or Neuron devices to the XLA device, and notes each request.
 
-A script for several processes runs as the only one: its process group is of one rank, on Gloo with
-a store in memory, and DistributedDataParallel is the model itself. More ranks are refused.
+A script for several processes runs as the only one (`processes` says how), and
+DistributedDataParallel is the model itself.
 
 Requests by name, by `torch.device` or by number are sent on. Streams, events, graphs and kernels of
 CUDA are not imitated: they raise, as they would on Trainium.
 """
 
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +17,8 @@ from unittest import mock
 
 import torch
 from torch.overrides import TorchFunctionMode
+
+from utils.xla.dryrun.processes import redirect_processes
 
 _ELSEWHERE = re.compile(r"(cuda|neuron|privateuseone)(:\d+)?")
 
@@ -86,7 +87,7 @@ def redirect_devices(device: torch.device, note: Callable[[str], None]) -> Itera
         replace(torch, "load", _load(torch.load, note))
         loader = torch.utils.data.DataLoader
         replace(loader, "__init__", _in_this_process(loader.__init__, note))
-        replace(torch.distributed, "init_process_group", _alone(note))
+        stack.enter_context(redirect_processes(note))
         for name, where in (
             ("DistributedDataParallel", (torch.nn.parallel, torch.nn.parallel.distributed)),
             ("DataParallel", (torch.nn, torch.nn.parallel)),
@@ -155,25 +156,6 @@ def _in_this_process(original: Any, note: Callable[[str], None]) -> Callable[...
         for name in ("timeout", "multiprocessing_context"):
             kwargs.pop(name, None)
         original(self, *args, **kwargs)
-
-    return start
-
-
-def _alone(note: Callable[[str], None]) -> Callable[..., None]:
-    original = torch.distributed.init_process_group
-
-    def start(
-        backend: Any = None, init_method: Any = None, timeout: Any = None, world_size: int = -1,
-        rank: int = -1, *_: Any, **__: Any,
-    ) -> None:  # fmt: skip
-        ranks = world_size if world_size > 0 else int(os.environ.get("WORLD_SIZE") or 1)
-        if ranks > 1:
-            raise RuntimeError(
-                f"the dry run is one process, and the script asks for a group of {ranks}; start it "
-                "with a world size of 1, and without WORLD_SIZE in the environment"
-            )
-        note(f"init_process_group({backend!r}) makes a group of one rank, on Gloo")
-        original("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
 
     return start
 

@@ -150,7 +150,9 @@ def as_text(report: Report) -> str:
         for f in report.findings:
             place = f"{f['file']}:{f['line']}"
             lines.append(f"  {f['seen']:10} {f['rule']:20} {place}: {f['text'].strip()}")
-    if report.ended.startswith(("it raised", "it died", "it left", "it ended its", "stopped")):
+    if report.ended.startswith(
+        ("it raised", "it died", "it left", "it ended its process", "stopped")
+    ):
         lines += ["The end of what it printed:", *report.printed.splitlines()[-12:]]
     return "\n".join(lines)
 
