@@ -79,6 +79,7 @@ def test_nothing_else_can_be_written_or_reached(tmp_path):
         pytest.skip("needs bubblewrap")
     scratch, beside = tmp_path / "scratch", tmp_path / "beside.txt"
     scratch.mkdir()
+    beside.write_text("kept")
     program = f"import socket\ntry:\n  open({str(beside)!r}, 'w')\nexcept OSError: print('no file')"
     program += "\ntry:\n  socket.create_connection(('192.0.2.1', 80), 1)\n"
     program += "except OSError as error: print(error.strerror)"
@@ -87,4 +88,25 @@ def test_nothing_else_can_be_written_or_reached(tmp_path):
         "no file",
         "Network is unreachable",
     ]
-    assert not beside.exists()
+    assert beside.read_text() == "kept"
+
+
+def test_new_files_in_tmp_and_at_home_end_with_it(tmp_path, monkeypatch):
+    scratch, home = tmp_path / "scratch", tmp_path / "home"
+    for folder in (scratch, home / ".cache" / "model"):
+        folder.mkdir(parents=True)
+    (home / ".cache" / "model" / "weights").write_text("kept")
+    monkeypatch.setenv("HOME", str(home))
+    if not bounds.confinement(tmp_path / "other", Bounds())[1].startswith("bubblewrap"):
+        pytest.skip("needs bubblewrap")
+    new = f"/tmp/dryrun-test-{uuid.uuid4()}"
+    program = f"import pathlib\nhome = pathlib.Path({str(home)!r})\n"
+    program += f"for path in (pathlib.Path({new!r}), home / '.new', home / '.cache' / 'new'):\n"
+    program += "  path.write_text('new')\n  assert path.read_text() == 'new'\n"
+    program += "weights = home / '.cache' / 'model' / 'weights'\n"
+    program += "assert weights.read_text() == 'kept'\n"
+    program += "try:\n  weights.write_text('other')\nexcept OSError as error: print(error.strerror)"
+    assert run(scratch, program).status == 0, (scratch / "out.txt").read_text()
+    assert (scratch / "out.txt").read_text() == "Read-only file system\n"
+    assert sorted(os.listdir(home)) == [".cache"] and not Path(new).exists()
+    assert os.listdir(home / ".cache") == ["model"]

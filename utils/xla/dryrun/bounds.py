@@ -1,8 +1,9 @@
 """Runs a program that nobody here has written, so that it ends and leaves nothing behind.
 
 With bubblewrap (or else `unshare`) it has a process namespace of its own, which ends as a whole,
-and no network; with bubblewrap it can also write in its scratch folder only. It can still read what
-this user can: this bounds a careless program, not a hostile one.
+and no network; with bubblewrap it can also write in its scratch folder only, where new files in
+/tmp and at home go, too. It can still read what this user can: this bounds a careless program, not
+a hostile one.
 """
 
 import contextlib
@@ -58,15 +59,50 @@ def confinement(scratch: Path, bounds: Bounds) -> tuple[list[str], str]:
     for folder in ("/run", "/dev/shm"):  # these lie in memory
         words += ["--size", str(bounds.memory_bytes), "--tmpfs", folder]
     words += ["--unshare-pid", "--unshare-ipc", *no_network, "--die-with-parent", "--new-session"]
-    words += ["--bind", str(scratch), str(scratch), "--"]
+    last = ["--bind", str(scratch), str(scratch), "--"]
     network = "with network" if bounds.network else "no network"
-    if _works(words):
-        return words, f"bubblewrap: writes in a scratch copy only, {network}"
+    for private in (_private_folders(scratch), []):
+        if _works([*words, *private, *last]):
+            return [
+                *words,
+                *private,
+                *last,
+            ], f"bubblewrap: writes in a scratch copy only, {network}"
     words = ["unshare", "--user", "--map-current-user", "--pid", "--fork", "--kill-child"]
     words += [] if bounds.network else ["--net"]
     if _works(words):
         return words, f"unshare: {network}; files outside the scratch copy are not protected"
     return [], "a process group only: network and files outside the scratch copy are not protected"
+
+
+def _private_folders(scratch: Path) -> list[str]:
+    """The words that give it folders of its own for temporary files and at home: it finds there
+    what lies there, read-only, and can add to it what ends with the scratch folder.
+    """
+    home = Path(os.environ.get("HOME") or "/").resolve()
+    folders = [Path("/tmp").resolve(), Path("/var/tmp").resolve(), home]  # noqa: S108 - hidden
+    words: list[str] = []
+    for number, folder in enumerate(dict.fromkeys(folders)):
+        above = (other for other in folders if other != folder)
+        if folder == Path("/") or any(folder.is_relative_to(other) for other in above):
+            continue
+        copy, original = scratch / "private" / str(number), Path("/run/dryrun", str(number))
+        with contextlib.suppress(OSError):  # there is no such folder, or it cannot be read
+            _link_all(folder, copy, original, (scratch, home / ".cache"))
+            words += ["--ro-bind", str(folder), str(original), "--bind", str(copy), str(folder)]
+    return words
+
+
+def _link_all(folder: Path, copy: Path, original: Path, apart: Sequence[Path]) -> None:
+    # Links, because a mount for each entry takes seconds where there are a thousand.
+    copy.mkdir(parents=True)
+    for name in os.listdir(folder):
+        if folder / name == apart[0]:
+            (copy / name).mkdir()  # the scratch folder is mounted there
+        elif any(path.is_relative_to(folder / name) for path in apart):
+            _link_all(folder / name, copy / name, original / name, apart)
+        else:
+            (copy / name).symlink_to(original / name)
 
 
 def _works(words: Sequence[str]) -> bool:

@@ -3,6 +3,7 @@
 It writes what it has seen after each step, so that a program that is stopped has a report, too.
 """
 
+import errno
 import faulthandler
 import json
 import os
@@ -93,7 +94,7 @@ def _call(request: dict[str, Any], watch: Any) -> str:
         traceback.print_exc()
         frames = [f for f in traceback.extract_tb(error.__traceback__) if _of_user(f.filename)]
         at = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-        return f"it raised {type(error).__name__}: {_said(error)[:300]}{at}"
+        return f"it raised {type(error).__name__}: {_said(error)[:300]}{at}{_hint(error)}"
     return "it ended itself"
 
 
@@ -102,6 +103,19 @@ def _said(error: BaseException) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()] or [""]
     # With the traceback of another process: what that raised is in its last line.
     return lines[-1] if type(error).__name__ == "ProcessRaisedException" else lines[0]
+
+
+def _hint(error: BaseException) -> str:
+    """What a dry run has to do with an error."""
+    if isinstance(error, OSError) and error.errno == errno.EROFS:
+        return _READ_ONLY
+    return ""
+
+
+_READ_ONLY = (
+    " (in a dry run: it can write in the copy of your folder, and new files in /tmp and at home,"
+    " which are removed; all else is read-only. Let the script write below its own folder)"
+)
 
 
 def _of_user(file: str) -> bool:
