@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import os
 import shlex
 import signal
 import sys
@@ -10,19 +11,20 @@ from pathlib import Path
 NEEDS = "learner"
 
 EXAMPLES = """\
-  python3 course.py dryrun train.py
-  python3 course.py dryrun --steps 4 --json report.json train.py -- --batch-size 8
+  {program} train.py
+  {program} --steps 4 --json report.json train.py -- --batch-size 8
 
 The script runs in a copy of its folder and without a network; nothing that it writes stays. CUDA
 and Neuron devices become the XLA device on the CPU; the report says where.
-Exit status: 0 the steps ran; 1 the script raised, died or was stopped; 2 it could not be started.
+Exit status: 0 the steps ran; 1 the script raised, died, was stopped, or made no step on the device;
+2 it could not be started; 128 and the number of the signal that has ended this command.
 """
 
 
 def main(argv: list[str] | None = None, program: str = "") -> int:
     """Run the command; returns its exit status."""
     is_installed = Path(sys.argv[0]).stem == "trn-dryrun"
-    program = program or ("trn-dryrun" if is_installed else "course.py dryrun")
+    program = program or ("trn-dryrun" if is_installed else "python3 course.py dryrun")
     if importlib.util.find_spec("torch_xla") is None:
         print(
             f"{program} needs torch and torch-xla beside it: install the wheel of trn-audit with"
@@ -32,9 +34,10 @@ def main(argv: list[str] | None = None, program: str = "") -> int:
         return 2
     from utils.xla.dryrun import Bounds, as_text, dry_run_script  # late: --help needs it not
 
-    # So that the scratch copy is removed when something else ends this command.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     given, arguments = _parse(sys.argv[1:] if argv is None else argv, program)
+    for number in _ENDINGS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup wants it
+            signal.signal(number, _end)
     try:
         bounds = Bounds(
             seconds=given.seconds,
@@ -57,9 +60,23 @@ def main(argv: list[str] | None = None, program: str = "") -> int:
     except (OSError, ValueError) as error:
         print(f"{program}: {error}", file=sys.stderr)
         return 2
-    print(as_text(report))
-    ended = report.ended
-    return 0 if ended.startswith(("it ended itself", "after ")) or ended.endswith("status 0") else 1
+    try:
+        print(as_text(report), flush=True)
+    except BrokenPipeError:  # such as `| head`; Python would complain once more as it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0 if report.steps and report.ended_well else 1
+
+
+_ENDINGS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def _end(number: int, _: object) -> None:
+    # Raised and not just ended, so that the script is ended and its scratch copy removed.
+    for other in _ENDINGS:
+        signal.signal(other, signal.SIG_IGN)
+    name = signal.Signals(number).name
+    print(f"dry run: ended by {name}; the script was stopped and its copy removed", file=sys.stderr)
+    raise SystemExit(128 + number)
 
 
 def _parse(argv: list[str], program: str) -> tuple[argparse.Namespace, list[str]]:
@@ -70,7 +87,7 @@ def _parse(argv: list[str], program: str) -> tuple[argparse.Namespace, list[str]
     parser = argparse.ArgumentParser(
         program,
         description=__doc__,
-        epilog=EXAMPLES,
+        epilog=EXAMPLES.format(program=program),
         usage=f"{program} [OPTIONS] SCRIPT [-- ARGUMENTS OF THE SCRIPT]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,10 +135,12 @@ def run(
     output: Path,
     bounds: Bounds,
     scratch: Path | None = None,
+    look: Callable[[bool], None] | None = None,
 ) -> Ended:
     """Run a command, confined already, until it ends or exceeds a bound; then nothing of it lives.
 
-    output: the file that takes what it prints. scratch: the folder that it fills, if any.
+    output: the file that takes what it prints. scratch: the folder that it fills, if any. look: is
+    called several times a second, and with True at the end.
     """
     mark = f"{_MARK}={uuid.uuid4()}"
     with output.open("wb") as printed:
@@ -159,6 +161,8 @@ def run(
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_LOOK_EVERY_S)
                 break
+            if look:
+                look(False)
             members = _family(process.pid)
             if time.monotonic() > deadline:
                 why = "time"
@@ -176,6 +180,8 @@ def run(
                 break
     finally:
         _end(process, mark)
+        if look:
+            look(True)
     return Ended(why, process.returncode)
 
 

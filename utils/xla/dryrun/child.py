@@ -109,7 +109,13 @@ def _hint(error: BaseException) -> str:
     """What a dry run has to do with an error."""
     if isinstance(error, OSError) and error.errno == errno.EROFS:
         return _READ_ONLY
+    if isinstance(error, KeyError) and error.args and error.args[0] in _OF_TORCHRUN:
+        return f" (torchrun sets this: start the dry run with {_AS_TORCHRUN} before it)"
     return ""
+
+
+_AS_TORCHRUN = "RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500"
+_OF_TORCHRUN = {word.partition("=")[0] for word in _AS_TORCHRUN.split()}
 
 
 _READ_ONLY = (
@@ -130,6 +136,8 @@ def _run_script(script: str, arguments: list[str]) -> None:
     # packages that the script needs lie beside it.
     root = Path(__file__).parents[3]
     hidden = ("", str(root)) if (root / "course.py").exists() else ("",)
+    if os.getcwd() in sys.path:
+        sys.path.remove(os.getcwd())  # `python -m` puts it there, and `python script.py` does not
     sys.path[:] = [str(Path(script).parent), *(p for p in sys.path if p not in hidden)]
     name = __package__.partition(".")[0]
     for module in [m for m in sys.modules if m == name or m.startswith(name + ".")]:

@@ -5,6 +5,7 @@ JSON, version 2: the fields of `Report`, as they stand there.
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -40,6 +41,12 @@ class Report:
     setup: list[str]
     rest: list[str]
     version: int = 2
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether the program came to its end, or to the number of steps."""
+        ends = ("it ended itself", "after ")
+        return self.ended.startswith(ends) or self.ended.endswith("with status 0")
 
     @property
     def recompiles(self) -> int:
@@ -145,25 +152,31 @@ def as_text(report: Report) -> str:
             f"Memory of the largest graph, as XLA's CPU compiler lays it out: {peak:.1f} MB"
         )
     lines += _cache(report)
-    if report.findings:
-        lines.append("Static findings:")
-        for f in report.findings:
-            place = f"{f['file']}:{f['line']}"
-            lines.append(f"  {f['seen']:10} {f['rule']:20} {place}: {f['text'].strip()}")
-    if report.ended.startswith(
-        ("it raised", "it died", "it left", "it ended its process", "stopped")
-    ):
+    lines += _findings(report)
+    if not (report.steps and report.ended_well):
         lines += ["The end of what it printed:", *report.printed.splitlines()[-12:]]
     return "\n".join(lines)
+
+
+def _findings(report: Report) -> list[str]:
+    lines = ["Static findings:"] if report.findings else []
+    for seen in ("confirmed", "ran"):
+        for f in (f for f in report.findings if f["seen"] == seen):
+            place = f"{f['file']}:{f['line']}"
+            lines.append(f"  {seen:10} {f['rule']:20} {place}: {f['text'].strip()}")
+    missed = Counter(f["path"] for f in report.findings if f["seen"] == "not seen")
+    if missed:
+        files = ", ".join(f"{count} in {path}" for path, count in missed.most_common(_SHOWN))
+        more = f" and {len(missed) - _SHOWN} more files" if len(missed) > _SHOWN else ""
+        lines.append(f"  not seen   {files}{more}: their lines did not run; --json lists them")
+    return lines
 
 
 def _steps(report: Report) -> list[str]:
     steps, early = report.steps, len(report.setup)
     if not steps:
-        return [
-            f"0 steps ended; {early} graphs compiled before the first step",
-            "No step was seen on the device: nothing was put there, or no step ended.",
-        ]
+        hint = _NO_STEP if report.ended_well else ()
+        return [f"0 steps ended; {early} graphs compiled before the first step", *hint]
     evaluations = sum(not step["trains"] for step in steps)
     is_mixed = 0 < evaluations < len(steps)
     kinds = f" ({len(steps) - evaluations} of training, {evaluations} of evaluation)"
@@ -193,6 +206,14 @@ def _steps(report: Report) -> list[str]:
         )
         lines += _causes(step["causes"])
     return lines
+
+
+_NO_STEP = (
+    "No step was seen on the device. A step ends at torch_xla.sync() or xm.optimizer_step(); in a",
+    "script without these after optimizer.step(), before model.zero_grad() and between the batches",
+    "of a DataLoader. Let the script put its model on the device, such as with .to('cuda') or",
+    ".to('xla'), and give it the arguments with which it trains.",
+)
 
 
 def _causes(causes: list[dict[str, Any]]) -> list[str]:
@@ -244,9 +265,10 @@ def _cache(report: Report) -> list[str]:
         " from its HLO, the compiler's version and its flags."
     )
     if report.again:
-        words = " ".join(report.again["arguments"]) or "none"
+        words = " ".join(report.again["arguments"])
+        given = f"with the arguments {words}" if words else "without arguments"
         lines.append(
-            f"A second run with the arguments {words}: {report.again['known']} of its"
+            f"A second run {given}: {report.again['known']} of its"
             f" {report.again['graphs']} graphs are compiled already"
             + ("; the same graphs, step by step" if report.again["same"] else "")
         )

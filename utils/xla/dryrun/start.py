@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -134,7 +136,8 @@ def _once(request: dict[str, Any], root: Path | None, steps: int, bounds: Bounds
         command = [*words, sys.executable, "-m", module, str(scratch / "request.json")]
         environment = _environment(scratch, bounds)
         start = work / request.get("start", ".")
-        ended = bounded.run(command, environment, start, output, bounds, scratch)
+        look = _progress(result) if sys.stderr.isatty() else None
+        ended = bounded.run(command, environment, start, output, bounds, scratch, look)
         seen = json.loads(result.read_text()) if result.exists() else {"steps": []}
         if ended.why != "itself":
             at = seen.get("hanging", "") if ended.why == "time" else ""
@@ -142,13 +145,41 @@ def _once(request: dict[str, Any], root: Path | None, steps: int, bounds: Bounds
         elif not seen.get("ended"):
             seen["ended"] = _without_a_word(ended.status)
         with output.open("rb") as printed:
-            printed.seek(max(0, output.stat().st_size - 4000))
-            seen["printed"] = printed.read().decode("utf-8", "replace")
+            printed.seek(max(0, output.stat().st_size - 16000))
+            text = printed.read().decode("utf-8", "replace")
+        if result.exists():
+            text = _OWN_FRAMES.sub("", text)
+        if root:  # the user knows the folder that was copied, and not the copy
+            text = text.replace(str(work), str(root))
+            seen["ended"] = seen["ended"].replace(str(work), str(root))
+        seen["printed"] = text[-4000:]
         seen["bounds"] = achieved
         seen["memory"] = _memory(scratch / "dump")
         return seen
 
 
+def _progress(result: Path) -> Callable[[bool], None]:
+    """Keeps one line on the terminal, from two seconds on."""
+    began = time.monotonic()
+
+    def look(at_the_end: bool) -> None:
+        seconds = time.monotonic() - began
+        if seconds < 2:
+            return
+        line = ""
+        if not at_the_end:
+            steps = len(json.loads(result.read_text())["steps"]) if result.exists() else 0
+            line = f"dry run: {seconds:.0f} s, {steps} steps"
+        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+
+    return look
+
+
+_OWN = re.escape(str(Path(__file__).parents[1]))
+_OWN_FRAMES = re.compile(
+    rf'^  File "(?:{_OWN}/|<frozen runpy>)[^\n]*\n(?:    [^\n]*\n)*', flags=re.MULTILINE
+)
+"""In a traceback, with the source lines below them."""
 _WORDS = {"time": "time", "memory": "memory", "processes": "of processes", "disk": "on the disk"}
 
 

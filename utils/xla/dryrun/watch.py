@@ -269,10 +269,10 @@ class Watch:
         for what, code, source in refusals(call):
             self.unsupported[(where, what, code, source)] += 1
 
-    def _events(self) -> list[tuple[str, str]]:
+    def _events(self, peek: bool = False) -> list[tuple[str, str]]:
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         result = _EVENT.findall(text[self._at :])
-        self._at = len(text)
+        self._at = self._at if peek else len(text)
         return result
 
     def data(self) -> dict[str, Any]:
@@ -283,11 +283,13 @@ class Watch:
                 {**dict(zip(names, key, strict=True)), "count": n} for key, n in counter.items()
             ]
 
+        # What a step has compiled that has not ended yet, where the program is stopped within it.
+        begun = [graph for kind, graph in self._events(peek=True) if kind == "Compilation"]
         return {
             "steps": self.steps,
             "asked": self.asked,
-            "setup": self.setup,
-            "rest": self.rest,
+            "setup": self.setup + ([] if self.steps else begun),
+            "rest": self.rest + (begun if self.steps else []),
             "reads": rows(self.reads, "where", "operator"),
             "fallbacks": rows(self.fallbacks, "where", "operator"),
             "unsupported": rows(self.unsupported, "where", "what", "code", "source"),
