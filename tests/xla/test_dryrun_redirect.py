@@ -17,13 +17,20 @@ def write(folder: Path, text: str) -> Path:
 
 NUMBERS = """\
 import torch
+class Own(torch.optim.Optimizer):
+    def __init__(self, weights):
+        super().__init__(weights, {})
+    @torch.no_grad()
+    def step(self):
+        for weight in self.param_groups[0]["params"]:
+            weight.sub_(weight.grad, alpha=0.1)
 torch.accelerator.set_device_index(0)
 assert torch.accelerator.current_device_index() == 0 and torch.accelerator.memory_allocated() == 0
 assert torch.cuda.get_device_properties(0).total_memory > 0
 net = torch.nn.DataParallel(torch.nn.Linear(4, 4)).to(0)
 other = torch.nn.Linear(4, 4).to(device=torch.device(0), dtype=torch.float64)
 assert other.weight.dtype == torch.float64 and other.weight.device.type == "xla"
-opt = torch.optim.SGD(net.parameters(), lr=0.1)
+opt = Own(net.parameters())
 with torch.cuda.device(0):
     assert torch.zeros(2, 3).device.type == "cpu" and torch.zeros(2, 3, device=0).shape == (2, 3)
 x = torch.randn(2, 4)
@@ -42,6 +49,7 @@ for i in range(9):
 def test_a_number_in_the_place_of_a_device_is_the_xla_device(tmp_path):
     report = dry_run_script(write(tmp_path, NUMBERS), steps=2)
     assert report.ended == "after 2 steps, as asked", report.printed
+    assert {step["ended_by"] for step in report.steps} == {"optimizer.step()"}
     noted = {row["what"] for row in report.redirects}
     assert "device 0 is the XLA device" in noted
     assert "torch.accelerator.set_device_index() answers None" in noted

@@ -161,7 +161,8 @@ class Watch:
             self._cut("the end of the call")
 
     def _after_optimizer(self, *_: Any) -> None:
-        if not self.own_markers and any(call.optimizer for call in self.recorder.calls):
+        # After backward, too: an optimizer of the script's own runs outside of `torch.optim`.
+        if not self.own_markers and trained(self.recorder.calls):
             self._cut("optimizer.step()")
 
     def _cut(self, ended_by: str) -> None:
