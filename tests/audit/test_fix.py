@@ -112,6 +112,11 @@ TOGETHER = [
         "if args.device == 'neuron' and torch.accelerator.is_available():\n"
         "    torch.accelerator.synchronize()",
     ),
+    (
+        "gpu = torch.cuda.is_available()\nif gpu:\n    x.cuda()\n"
+        "T = torch.cuda.FloatTensor if gpu else torch.FloatTensor",
+        None,
+    ),
     # Nothing says that this kind is the device's.
     ("kind = x.kind\nif kind == 'cuda':\n    print(kind)", None),
 ]

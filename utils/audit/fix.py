@@ -220,6 +220,8 @@ class _Mending:
         is_better = tried.weight < self.result.weight or bool(self.links)
         if not is_better or any(n > self.result.counts[rule] for rule, n in tried.counts.items()):
             return False
+        if tried.counts["cuda-tensor-type"]:  # it is told behind a question, too
+            return False
         if any(
             questions.is_half(self.parts[number], places, tried.parts[number])
             for number, places in chosen.items()
