@@ -176,6 +176,11 @@ def test_what_is_near_a_rewrite_stays() -> None:
     )
     after = fix_source(text).after  # the comment on a line of its own; an unused import is not ours
     assert after == "import torch\nimport torch_xla.debug.metrics as met\n# the step ends\nx = 1\n"
+    heads = "import os\n\n# XLA\nimport torch_xla.core.xla_model as xm\n\n# torch\nimport torch\n"
+    after = fix_source(heads + "x = xm.xla_device()\n").after
+    assert after == heads.replace("import torch_xla.core.xla_model as xm\n", "") + (
+        'x = torch.device("neuron")\n'
+    )
     call = "o = torch.optim.AdamW(\n    p,\n    fused=True,\n)\n"
     assert fix_source(HEAD + call).after == HEAD + "o = torch.optim.AdamW(\n    p,\n)\n"
 

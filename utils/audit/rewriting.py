@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from itertools import pairwise
 
 import libcst as cst
@@ -57,9 +58,22 @@ def rewritten(
     # Each reads the whole source once more, however little there is to do.
     if AddImportsVisitor.CONTEXT_KEY in context.scratch:
         tree = AddImportsVisitor(context).transform_module(tree)
+    code = tree.code
     if names is None and RemoveImportsVisitor.CONTEXT_KEY in context.scratch:
-        tree = RemoveImportsVisitor(context).transform_module(tree)
-    return _without_gone(tree.code), sorted(set(rewriter.done))
+        code = _with_comments(code, RemoveImportsVisitor(context).transform_module(tree).code)
+    return _without_gone(code), sorted(set(rewriter.done))
+
+
+def _with_comments(before: str, after: str) -> str:
+    """Comments on lines of their own come back, which went with the import below them."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    result: list[str] = []
+    for tag, start, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
+        lost = old[start:end] if tag == "delete" else []
+        if any(line.lstrip().startswith("#") for line in lost):
+            result += [line for line in lost if line.lstrip()[:1] in ("", "#")]
+        result += new[first:last]
+    return "".join(result)
 
 
 _GONE = "trn_audit_gone"
