@@ -113,6 +113,11 @@ TOGETHER = [
         "    torch.accelerator.synchronize()",
     ),
     (
+        "device: Literal['cuda', 'cpu'] = 'cuda'\nmatch device:\n    case 'cuda':\n        pass",
+        "device: Literal['neuron', 'cpu'] = 'neuron'\nmatch device:\n    case 'neuron':\n"
+        "        pass",
+    ),
+    (
         "gpu = torch.cuda.is_available()\nif gpu:\n    x.cuda()\n"
         "T = torch.cuda.FloatTensor if gpu else torch.FloatTensor",
         None,

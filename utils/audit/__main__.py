@@ -154,7 +154,8 @@ def _fix(
         left = list(_joined([_audit([path], target, known) for path in paths], target).findings)
     to_do = fix_report.remaining(left, target, changed)
     print(*diffs, sep="", end="")  # after all is written: who reads it may go
-    print(*filter(None, [to_do and f"\n{to_do}", unread(report)]), sep="\n")
+    for part in filter(None, [to_do, unread(report)]):
+        print(f"\n{part}")
     for line in failed:
         print(f"audit: {line}", file=sys.stderr)
     if not report.files and not all(map(known.is_excluded, paths)):

@@ -109,6 +109,18 @@ class _Changer(cst.CSTTransformer):
         if len(node.comparisons) == 1:
             self._rename(*_sides(node))
 
+    def visit_Match(self, node: cst.Match) -> None:
+        patterns = [one for case in node.cases for one in m.findall(case.pattern, m.MatchValue())]
+        values = [cst.ensure_type(one, cst.MatchValue).value for one in patterns]
+        self._rename(values, [node.subject])
+
+    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
+        self._rename(_literals(node.annotation), [node.target])
+
+    def visit_Param(self, node: cst.Param) -> None:
+        if node.annotation:
+            self._rename(_literals(node.annotation), [node.name])
+
     def leave_Attribute(
         self, original_node: cst.Attribute, updated_node: cst.Attribute
     ) -> cst.BaseExpression:
@@ -155,6 +167,13 @@ def _elements(node: cst.BaseExpression) -> list[cst.BaseExpression]:
     if isinstance(node, cst.List | cst.Tuple | cst.Set):
         return [one.value for one in node.elements]
     return [node]
+
+
+def _literals(node: cst.Annotation) -> list[cst.BaseExpression]:
+    """The texts of Literal["cuda", "cpu"], and of this or None."""
+    found = m.findall(node, m.Subscript(m.Name("Literal") | m.Attribute(attr=m.Name("Literal"))))
+    texts = [text for one in found for text in m.findall(one, m.SimpleString())]
+    return [cst.ensure_type(text, cst.SimpleString) for text in texts]
 
 
 def _names(node: cst.BaseExpression) -> Iterator[str]:
@@ -280,8 +299,11 @@ def _scoped(
         yield from _scoped(child, node, f"{scope}.{name}" if name else scope)
 
 
+_ASKING = (ast.Compare, ast.Dict, ast.Expr, ast.MatchValue, ast.Subscript)
+
+
 def _is_given(node: ast.AST, parent: ast.AST | None) -> bool:
-    if not is_cuda(node) or isinstance(parent, ast.Compare | ast.Dict | ast.Expr):
+    if not is_cuda(node) or isinstance(parent, _ASKING):
         return False
     called = getattr(parent, "func", None)
     return getattr(called, "attr", getattr(called, "id", "")) not in NAMES["text_functions"]
