@@ -122,6 +122,16 @@ TOGETHER = [
         "T = torch.cuda.FloatTensor if gpu else torch.FloatTensor",
         None,
     ),
+    ("s = torch.cuda.Stream()\ntorch.cuda.current_stream().wait_stream(s)", None),
+    (
+        "TYPES = {'cuda': torch.half, 'cpu': torch.float}\nKNOWN = ['cuda', 'cpu']\n"
+        "def f(device='cuda'):\n    assert device in KNOWN\n"
+        "    return torch.ones(1, dtype=TYPES[device], device=device)",
+        "TYPES = {'neuron': torch.half, 'cpu': torch.float}\nKNOWN = ['neuron', 'cpu']\n"
+        "def f(device='neuron'):\n    assert device in KNOWN\n"
+        "    return torch.ones(1, dtype=TYPES[device], device=device)",
+    ),
+    ("capturable = ['cuda', 'xpu']\nif x.device.type in capturable:\n    x = x + 1", None),
     # Nothing says that this kind is the device's.
     ("kind = x.kind\nif kind == 'cuda':\n    print(kind)", None),
 ]
@@ -168,6 +178,11 @@ def test_what_is_not_sure_stays() -> None:
     assert 'torch.autocast("neuron", enabled=False)' in off
     alone = fix_source("from torch.cuda.amp import autocast\nwith autocast():\n    y = 1\n").after
     assert alone.startswith("import torch\n") and "import autocast" not in alone
+    # Imported where it is used, torch and PyTorch/XLA too.
+    inside = "def f():\n    import torch_xla.core.xla_model as xm\n    return xm.xla_device()\n"
+    assert fix_source("import numpy\n" + inside).after == (
+        'import numpy\nimport torch\n\ndef f():\n    return torch.device("neuron")\n'
+    )
     # A file of which a part works with PyTorch/XLA only stays whole.
     loop = (
         "import torch_xla.distributed.spmd as xs\nxs.mark_sharding(x, mesh, (0,))\nxm.mark_step()\n"

@@ -40,6 +40,7 @@ XLA_OPTIONS = {"xla", "xla_fsdp_v2", "xla_fsdp_grad_ckpt"}
 GPU = re.compile(r"(^|[._])(cuda|gpu)s?$", re.I)
 # Words beside which "cuda" is a device, and what a table of devices lacks.
 DEVICES = {"cpu", "gpu", "mps", "xpu", "npu", "hpu", "xla", "tpu", "rocm", "meta", "auto", "none"}
+ONE_OF = "one of the devices that it knows"
 BY_DEVICE = "a table by device, which has no entry for others"
 NCCL = re.compile(r"(^|:)(nccl|smddp|ucc)$")
 FIELDS = NAMES["field_functions"]
@@ -313,9 +314,9 @@ def elements(at: "State", node: ast.Tuple | ast.List | ast.Set) -> None:
             if numbered(elt):
                 at.report("cuda-device", elt)
             elif at.torch and is_cuda(elt) and words & DEVICES:
-                at.report("cuda-device", elt, "one of the devices that it knows", "note")
+                at.report("cuda-device", elt, ONE_OF, "note")
             elif at.torch and is_xla(elt) and words & DEVICES and words & {"cuda", "gpu", "cpu"}:
-                legacy.report(at, "xla-device", elt, "one of the devices that it knows")
+                legacy.report(at, "xla-device", elt, ONE_OF)
 
 
 def called(at: "State", node: ast.Call, name: str) -> None:

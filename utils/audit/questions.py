@@ -58,6 +58,8 @@ class _Changer(cst.CSTTransformer):
         self.links, self.chosen = links, chosen
         self.changed: dict[Place, tuple[str, str]] = {}
         self.left: set[cst.CSTNode] = set()
+        self.tables: set[str] = set()
+        self.own_tables: set[cst.CSTNode] = set()
         self.others: dict[cst.CSTNode, cst.BaseExpression] = {}
 
     def _is_changed(self, node: cst.CSTNode, rule: str, what: str) -> bool:
@@ -67,6 +69,39 @@ class _Changer(cst.CSTTransformer):
             return False
         self.changed[place] = rule, what
         return True
+
+    def visit_Module(self, node: cst.Module) -> None:
+        """Names of lists and tables by which linked devices are asked."""
+        for one in m.findall(node, m.Comparison() | m.Subscript() | m.Call()):
+            match one:
+                case cst.Comparison(left=about, comparisons=[cst.ComparisonTarget(comparator=of)]):
+                    pass
+                case cst.Subscript(value=of, slice=[cst.SubscriptElement(cst.Index(about))]):
+                    pass
+                case cst.Call(func=cst.Attribute(of, cst.Name("get")), args=[cst.Arg(about), *_]):
+                    pass
+                case cst.Call(args=args):
+                    given = [a.value for a in args if a.keyword and a.keyword.value == "choices"]
+                    of, about = (*given, one)[0], one
+                case _:
+                    continue
+            if self._is_linked(about):
+                if isinstance(of, cst.Name):
+                    self.tables.add(of.value)
+                elif isinstance(of, cst.Dict):
+                    self.own_tables.add(of)
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        target = node.targets[0].target
+        if isinstance(target, cst.Name) and target.value in self.tables:
+            self._rename(_elements(node.value), None)
+
+    def visit_Dict(self, node: cst.Dict) -> None:
+        if node in self.own_tables:
+            self._rename(_elements(node), None)
+
+    def _is_linked(self, node: cst.BaseExpression) -> bool:
+        return any(set(_names(node)) & names for names in self.links.values())
 
     def visit_BooleanOperation(self, node: cst.BooleanOperation) -> None:
         """Where another part of a condition goes on asking CUDA, the whole condition stays."""
@@ -131,14 +166,17 @@ class _Changer(cst.CSTTransformer):
     ) -> cst.BaseExpression:
         return self.others.get(original_node, updated_node)
 
-    def _rename(self, texts: list[cst.BaseExpression], about: list[cst.BaseExpression]) -> None:
-        """Other words for `texts`, if one of `about` is a linked name."""
-        names = {name for node in about for name in _names(node)}
+    def _rename(
+        self, texts: list[cst.BaseExpression], about: list[cst.BaseExpression] | None
+    ) -> None:
+        """Other words for `texts`, if one of `about` is a linked name; None: one is."""
+        names = {name for node in about or () for name in _names(node)}
         for text in texts:
             if not isinstance(text, cst.SimpleString) or text.prefix:
                 continue
             word, colon, index = str(text.evaluated_value).partition(":")
-            if word in self.words and names & self.links.get(word, set()):
+            linked = self.links.get(word, set())
+            if word in self.words and (names & linked or (about is None and linked)):
                 other, rule = self.words[word], "nccl" if word == "nccl" else f"{word}-device"
                 if self._is_changed(text, rule, f'asks for "{other}" instead of "{word}"'):
                     value = f"{text.quote}{other}{colon}{index}{text.quote}"
@@ -163,7 +201,9 @@ def _sides(node: cst.Comparison) -> tuple[list[cst.BaseExpression], list[cst.Bas
 
 
 def _elements(node: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """The node, or what stands in a list, tuple or set."""
+    """The node, or what stands in a list, tuple or set, or the keys of a table."""
+    if isinstance(node, cst.Dict):
+        return [one.key for one in node.elements if isinstance(one, cst.DictElement)]
     if isinstance(node, cst.List | cst.Tuple | cst.Set):
         return [one.value for one in node.elements]
     return [node]

@@ -1,6 +1,7 @@
 """The rewrites of `fix`, as one transformer of LibCST, which keeps formatting and comments."""
 
 import ast
+import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -13,6 +14,7 @@ from libcst.helpers import get_full_name_for_node
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from utils.audit.audit_report import Finding
+from utils.audit.cuda_devices import BY_DEVICE, ONE_OF
 from utils.audit.state import ONLY_CUDA
 
 DEVICE = {"torchneuron": "neuron", "neuron-xla": "xla", "xla": "xla"}
@@ -52,6 +54,7 @@ def rewritten(
     context = CodemodContext()
     torch = torch_name(text) or ("torch" if names else "")
     rewriter = _Rewriter(result, target, torch, names is None, context)
+    rewriter.streams = re.search(r"\bcuda\.[sS]tream\b", text) is not None
     tree = MetadataWrapper(module, unsafe_skip_copy=True).visit(rewriter)
     if not rewriter.done:
         return text, []
@@ -122,12 +125,13 @@ class _Rewriter(cst.CSTTransformer):
         context: CodemodContext,
     ):
         super().__init__()
-        # Behind a question for CUDA that stays, CUDA stays: nothing else is asked there.
-        result = [item for item in result if item.note != ONLY_CUDA]
+        # Behind a question for CUDA that stays, CUDA stays; lists and tables are questions, too.
+        result = [item for item in result if item.note not in (ONLY_CUDA, ONE_OF, BY_DEVICE)]
         self.places = {(item.rule, item.line, item.column) for item in result}
         self.lines = {(item.rule, item.line) for item in result}
         self.target, self.device, self.torch = target, DEVICE[target], torch
         self.alone = alone  # no cell of a notebook
+        self.streams = False  # it makes streams of CUDA, which stay
         self.native = target == "torchneuron"
         rules = {item.rule for item in result}
         self.several, self.whole = bool(rules & SEVERAL), bool(rules & WHOLE)
@@ -266,6 +270,8 @@ class _Rewriter(cst.CSTTransformer):
         )
         if not rule or any(arg.keyword or arg.star for arg in node.args):
             return None
+        if self.streams and short == "current_stream":
+            return None
         other = f"{self.torch}.accelerator.{ACCELERATOR[short]}"
         self._did(node, rule, f"{name} becomes {other}")
         return new.with_changes(func=cst.parse_expression(other))
@@ -289,9 +295,7 @@ class _Rewriter(cst.CSTTransformer):
             kind = named.pop("device_type", None) or plain[0]
             if not isinstance(kind.value, cst.SimpleString):
                 return None
-        if not self.torch:
-            self.torch = "torch"
-            AddImportsVisitor.add_needed_import(self.context, "torch")
+        self._need_torch()
         words = [f'"{self.device}"']
         before = named.pop("dtype", None)
         given = cst.Module([]).code_for_node(before.value) if before else f"{self.torch}.float16"
@@ -307,12 +311,19 @@ class _Rewriter(cst.CSTTransformer):
         self._forget(node)
         return cst.parse_expression(f"{self.torch}.autocast({', '.join(words)})")
 
+    def _need_torch(self) -> None:
+        if not self.torch:
+            self.torch = "torch"
+            AddImportsVisitor.add_needed_import(self.context, "torch")
+
     def _of_xla(self, node: cst.Call, new: cst.Call, name: str) -> cst.BaseExpression | None:
         """The device, the optimizer's step and the print of PyTorch/XLA, for TorchNeuron."""
         if not self.native or self.whole or _holds_comment(node):
             return None
-        if self._is_at(node, "xla-device") and not node.args and self.torch:
+        is_known = bool(self.torch) or self.alone
+        if self._is_at(node, "xla-device") and not node.args and is_known:
             if name in ("torch_xla.core.xla_model.xla_device", "torch_xla.device"):
+                self._need_torch()
                 self._did(node, "xla-device", f'{name} becomes torch.device("neuron")')
                 self._forget(node)
                 return cst.parse_expression(f'{self.torch}.device("neuron")')
