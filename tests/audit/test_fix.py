@@ -183,6 +183,8 @@ def test_what_is_not_sure_stays() -> None:
     assert fix_source("import numpy\n" + inside).after == (
         'import numpy\nimport torch\n\ndef f():\n    return torch.device("neuron")\n'
     )
+    text = fix_source(f'{LEGACY}print(f"on {{xm.xla_device()}}")\n').after
+    assert text == "import torch\nprint(f\"on {torch.device('neuron')}\")\n"
     # A file of which a part works with PyTorch/XLA only stays whole.
     loop = (
         "import torch_xla.distributed.spmd as xs\nxs.mark_sharding(x, mesh, (0,))\nxm.mark_step()\n"

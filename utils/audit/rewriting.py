@@ -131,6 +131,7 @@ class _Rewriter(cst.CSTTransformer):
         self.lines = {(item.rule, item.line) for item in result}
         self.target, self.device, self.torch = target, DEVICE[target], torch
         self.alone = alone  # no cell of a notebook
+        self.quote = '"'
         self.streams = False  # it makes streams of CUDA, which stay
         self.native = target == "torchneuron"
         rules = {item.rule for item in result}
@@ -192,9 +193,13 @@ class _Rewriter(cst.CSTTransformer):
                 return updated_node.with_changes(value=f"{quote}{after}{colon}{index}{quote}")
         return updated_node
 
+    def visit_FormattedString(self, node: cst.FormattedString) -> None:
+        self.quote = "'" if '"' in node.quote else '"'  # what Python before 3.12 can read
+
     def leave_FormattedString(
         self, original_node: cst.FormattedString, updated_node: cst.FormattedString
     ) -> cst.BaseExpression:
+        self.quote = '"'
         first, *rest = updated_node.parts or [None]
         words = ["cuda:"] if rest else ["cuda"]
         is_device = isinstance(first, cst.FormattedStringText) and first.value in words
@@ -254,7 +259,7 @@ class _Rewriter(cst.CSTTransformer):
         self._did(node, "cuda-move", f'.cuda() becomes .to("{self.device}")')
         self._import_xla("cuda-move")
         comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-        first = cst.Arg(cst.SimpleString(f'"{self.device}"'))
+        first = cst.Arg(cst.SimpleString(f"{self.quote}{self.device}{self.quote}"))
         args = [first.with_changes(comma=comma), *new.args] if new.args else [first]
         return new.with_changes(func=new.func.with_changes(attr=cst.Name("to")), args=args)
 
@@ -296,7 +301,7 @@ class _Rewriter(cst.CSTTransformer):
             if not isinstance(kind.value, cst.SimpleString):
                 return None
         self._need_torch()
-        words = [f'"{self.device}"']
+        words = [f"{self.quote}{self.device}{self.quote}"]
         before = named.pop("dtype", None)
         given = cst.Module([]).code_for_node(before.value) if before else f"{self.torch}.float16"
         is_half = given in (f"{self.torch}.float16", f"{self.torch}.half")
@@ -326,7 +331,7 @@ class _Rewriter(cst.CSTTransformer):
                 self._need_torch()
                 self._did(node, "xla-device", f'{name} becomes torch.device("neuron")')
                 self._forget(node)
-                return cst.parse_expression(f'{self.torch}.device("neuron")')
+                return cst.parse_expression(f"{self.torch}.device({self.quote}neuron{self.quote})")
         if self.several:
             return None
         if self._is_at(node, "xla-optimizer-step") and name.endswith(".optimizer_step"):
