@@ -15,6 +15,30 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
+OWN_MODULES = """\
+import torch
+import helper, utils
+torch.set_default_device("cuda")
+assert (utils.seven, helper.three) == (7, 3) and torch.ones(2).device.type == "xla"
+torch.set_default_device("cpu")
+net = torch.nn.GRU(4, 4).to("cuda")
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(9):
+    net(torch.ones(3, 2, 4).to("cuda"))[0].sum().backward()
+    opt.step()
+"""
+
+
+def test_the_modules_of_the_script_are_its_own(tmp_path, monkeypatch):
+    script = write(tmp_path, OWN_MODULES)
+    for name, text in (("utils/__init__.py", "seven = 7"), ("more/helper.py", "three = 3")):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(f"{text}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COURSE_USER_PYTHONPATH", "more")
+    assert dry_run_script(script, steps=2).ended == "after 2 steps, as asked"
+
+
 NUMBERS = """\
 import torch
 class Own(torch.optim.Optimizer):

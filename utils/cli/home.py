@@ -153,4 +153,6 @@ def environment(home: Home) -> dict[str, str]:
         "PYTHONNOUSERSITE": "1",
         "UV_PYTHON_DOWNLOADS": "never",
         "VIRTUAL_ENV": str(home.venv),
+        # For a script of the user's that a dry run starts.
+        "COURSE_USER_PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }

@@ -55,15 +55,19 @@ def main(argv: list[str] | None = None, program: str = "") -> int:
             other=None if given.other is None else shlex.split(given.other),
             bounds=bounds,
         )
-        if given.json:
-            given.json.write_text(report.to_json() + "\n", encoding="utf-8")
     except (OSError, ValueError) as error:
         print(f"{program}: {error}", file=sys.stderr)
         return 2
     try:
         print(as_text(report), flush=True)
-    except BrokenPipeError:  # such as `| head`; Python would complain once more as it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError:  # such as `| head`; Python would complain once more as it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if given.json:
+        try:
+            given.json.write_text(report.to_json() + "\n", encoding="utf-8")
+        except OSError as error:
+            print(f"{program}: the report is above, and not in a file: {error}", file=sys.stderr)
+            return 2
     return 0 if report.steps and report.ended_well else 1
 
 

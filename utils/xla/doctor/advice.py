@@ -75,6 +75,8 @@ _CONSTANTS = {
     "slice": "x.index_select(dim, start + torch.arange(length, device=x.device)) with start a"
     " tensor of one element; for a moving stop pad and mask",
     "select": "index with a tensor of one element: x[torch.tensor([i]).to(x.device)]",
+    "select_backward": "index with a tensor of one element where the value comes from: "
+    "x[torch.tensor([i]).to(x.device)]",
     "pow": "make the exponent a tensor of one element on the device",
     "roll": "x.index_select with the rolled positions as a tensor",
     "arange": "make the longest range once and mask it, or add its start as a one-element tensor",
@@ -128,7 +130,13 @@ def read(call: Call, *, again: bool = False) -> str:
     return _READ_AGAIN if again else _READ
 
 
-_ARGUMENTS = {"select": "index", "pow": "exponent", "to": "uploaded number", "tensor": "new tensor"}
+_ARGUMENTS = {
+    "select": "index",
+    "select_backward": "index",
+    "pow": "exponent",
+    "to": "uploaded number",
+    "tensor": "new tensor",
+}
 
 
 def argument(call: Call, place: int) -> str:

@@ -170,6 +170,8 @@ class _Comparison:
         """Blame an argument if it is baked; of one line and one change only once."""
         if call.reads or not is_baked(call, place, old_leaf):
             return False
+        if call.backward and (self._has("shape") or self._has("data-dependent")):
+            return True  # it follows from what forward has done
         change = (call.where, repr(was), repr(now))
         if change in self.blamed:
             return True

@@ -80,6 +80,7 @@ def _call(request: dict[str, Any], watch: Any) -> str:
     """Run the program; returns how it ended."""
     try:
         if "script" in request:
+            os.environ["PYTHONPATH"] = request["pythonpath"]  # for what the script starts
             _run_script(request["script"], request["arguments"])
         else:
             import cloudpickle  # late: only functions need it

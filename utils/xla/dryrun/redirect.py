@@ -39,6 +39,10 @@ _ANSWERS: dict[str, Any] = {
     **dict.fromkeys(("reset_max_memory_allocated", "set_per_process_memory_fraction"), None),
     **dict.fromkeys(("memory_allocated", "max_memory_allocated"), 0),
     **dict.fromkeys(("memory_reserved", "max_memory_reserved"), 0),
+    # torch keeps and sets these around what it traces, such as a GRU.
+    "get_rng_state": torch.zeros(16, dtype=torch.uint8),
+    "get_rng_state_all": [],
+    **dict.fromkeys(("set_rng_state", "set_rng_state_all"), None),
 }
 _OF_ACCELERATOR: dict[str, Any] = {
     "is_available": True,
@@ -78,6 +82,8 @@ def redirect_devices(device: torch.device, note: Callable[[str], None]) -> Itera
                 kwargs["device"] = devices.moved(kwargs["device"])
             return to(module, *args, **kwargs)
 
+        default = torch.set_default_device
+        replace(torch, "set_default_device", lambda place: default(devices.moved(place)))
         replace(torch.nn.Module, "cuda", to_device)
         replace(torch.nn.Module, "to", to_place)
         replace(torch.cuda, "device", lambda *_: nullcontext())

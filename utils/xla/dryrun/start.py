@@ -129,12 +129,13 @@ def _once(request: dict[str, Any], root: Path | None, steps: int, bounds: Bounds
             (scratch / "function").write_bytes(request.pop("pickled"))
             request["function"] = str(scratch / "function")
         request |= {"steps": steps, "result": str(result), "bounds": asdict(bounds)}
-        request["root"] = str(work)
+        request |= {"root": str(work), "pythonpath": _pythonpath(root, work)}
         (scratch / "request.json").write_text(json.dumps(request))
         words, achieved = bounded.confinement(scratch, bounds)
         module = f"{__package__}.child"
-        command = [*words, sys.executable, "-m", module, str(scratch / "request.json")]
-        environment = _environment(scratch, bounds)
+        # -P: what lies in the script's folder must not stand for the dry run's own modules.
+        command = [*words, sys.executable, "-P", "-m", module, str(scratch / "request.json")]
+        environment = _environment(scratch, bounds, request["pythonpath"])
         start = work / request.get("start", ".")
         look = _progress(result) if sys.stderr.isatty() else None
         ended = bounded.run(command, environment, start, output, bounds, scratch, look)
@@ -191,7 +192,17 @@ def _without_a_word(status: int) -> str:
     return f"it ended its process with os._exit or the like, with status {status}"
 
 
-def _environment(scratch: Path, bounds: Bounds) -> dict[str, str]:
+def _pythonpath(root: Path | None, work: Path) -> str:
+    """The user's own, within the copy; `course.py` starts without it, and keeps it apart."""
+    given = os.environ.get("COURSE_USER_PYTHONPATH") or os.environ.get("PYTHONPATH") or ""
+    folders = [Path(one).resolve() for one in given.split(os.pathsep) if one]
+    return os.pathsep.join(
+        str(work / one.relative_to(root) if root and one.is_relative_to(root) else one)
+        for one in folders
+    )
+
+
+def _environment(scratch: Path, bounds: Bounds, pythonpath: str) -> dict[str, str]:
     root = str(Path(__file__).parents[3])
     # Graphs and buffers are the same, and compile in a fraction of the time.
     fast = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
@@ -202,7 +213,7 @@ def _environment(scratch: Path, bounds: Bounds) -> dict[str, str]:
         "PT_XLA_DEBUG_LEVEL": "2",
         "PT_XLA_DEBUG_FILE": str(scratch / "graphs.txt"),
         "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip(),
-        "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH")))),
+        "PYTHONPATH": os.pathsep.join(filter(None, (root, pythonpath))),
         "PYTHONDONTWRITEBYTECODE": "1",
         "TMPDIR": str(scratch / "tmp"),
         "MPLCONFIGDIR": str(scratch / "tmp"),
