@@ -132,6 +132,12 @@ TOGETHER = [
         "    return torch.ones(1, dtype=TYPES[device], device=device)",
     ),
     ("capturable = ['cuda', 'xpu']\nif x.device.type in capturable:\n    x = x + 1", None),
+    # What else is chosen by a device may be for CUDA only.
+    (
+        "device = 'cuda'\nkind = 'nf4' if device == 'cuda' else None",
+        "device = 'neuron'\nkind = 'nf4' if device == 'cuda' else None",
+    ),
+    ("torch.cuda.reset_peak_memory_stats('cuda')", None),
     # Nothing says that this kind is the device's.
     ("kind = x.kind\nif kind == 'cuda':\n    print(kind)", None),
 ]
@@ -185,7 +191,16 @@ def test_what_is_not_sure_stays() -> None:
     )
     text = fix_source(f'{LEGACY}print(f"on {{xm.xla_device()}}")\n').after
     assert text == "import torch\nprint(f\"on {torch.device('neuron')}\")\n"
+    # The name may be another thing here, and what prints once has to ask for its rank.
+    getter = "import torch\ndef get():\n    import torch_xla.core.xla_model as xm\n    return xm\n"
+    assert not fix_source(f"{getter}xm = get()\nd = xm.xla_device()\n").rewrites
+    ranks = fix_source(f"{LEGACY}xm.master_print(1)\nrank = xm.get_ordinal()\n").after
+    assert "xm.master_print" in ranks
     # A file of which a part works with PyTorch/XLA only stays whole.
+    layers = (
+        "import neuronx_distributed as nxd\nl = nxd.parallel_layers.ColumnParallelLinear(2, 2)\n"
+    )
+    assert not fix_source(f"{LEGACY}{layers}x = torch.ones(1).to(xm.xla_device())\n").rewrites
     loop = (
         "import torch_xla.distributed.spmd as xs\nxs.mark_sharding(x, mesh, (0,))\nxm.mark_step()\n"
     )
@@ -349,6 +364,27 @@ def test_the_command_shows_before_it_writes(tmp_path: Path, capsys: Any) -> None
     assert command.main([str(tmp_path), "--write"]) == 2
     assert command.main([str(tmp_path), "--fix", "--target", "jax"]) == 2
     assert "not for 'jax'" in capsys.readouterr().err
+
+
+def test_what_the_rewrites_have_made_untrue_comes_first(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "train.py"
+    text = "import torch\ndevice = 'cuda'\nif device == 'cuda':\n    s = torch.cuda.Stream()\n"
+    file.write_text(f"{text}x = torch.ones(1, device=device)\n")
+    for options in ([], ["--write"]):
+        assert command.main([str(tmp_path), "--fix", *options]) == 1
+        first = capsys.readouterr().out.split("To do by hand:\n")[1].splitlines()
+        place = f"{file}:3: if device == 'cuda':"
+        assert first[0].startswith("  cuda-query (error)")
+        assert f"    {place} (never true now: the device is another one)" in first
+
+
+def test_a_magic_is_left_and_a_compact_notebook_stays_compact() -> None:
+    cells = [nbformat.v4.new_code_cell("import torch"), nbformat.v4.new_code_cell("%time x.cuda()")]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    assert not fix_source(json.dumps(notebook), "a.ipynb").rewrites
+    notebook.cells[1].source = "x = x.cuda()"
+    text = json.dumps(notebook, separators=(",", ":"))
+    assert fix_source(text, "a.ipynb").after == text.replace("cuda()", 'to(\\"neuron\\")')
 
 
 def test_lessons_have_the_sections_that_rules_lead_to() -> None:

@@ -131,6 +131,7 @@ def _fix(
 
     fix.check(target)
     report = _joined([_audit([path], target, known) for path in paths], target)
+    asking = list[Finding]()
     diffs, count, left, changed, failed = [], 0, list[Finding](), set[str](), list[str]()
     for name, found in groupby(report.findings, lambda item: item.path):
         own = list(found)
@@ -147,11 +148,18 @@ def _fix(
             left += own
             continue
         diffs.append(fixed.diff)
+        asking += fix_report.asks(fixed, fixed.after)
         count += len(fixed.rewrites)
         changed |= {name} if fixed.rewrites else set()
         left += fix_report.unsettled(fixed, own, target)
     if is_written and changed:
-        left = list(_joined([_audit([path], target, known) for path in paths], target).findings)
+        now = _joined([_audit([path], target, known) for path in paths], target).findings
+        told = {(item.path, item.cell, item.line) for item in asking}
+        left = asking + [
+            item
+            for item in now
+            if item.severity != "note" or (item.path, item.cell, item.line) not in told
+        ]
     to_do = fix_report.remaining(left, target, changed)
     print(*diffs, sep="", end="")  # after all is written: who reads it may go
     for part in filter(None, [to_do, unread(report)]):

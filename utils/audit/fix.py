@@ -44,6 +44,8 @@ class Fixed:
     before: str
     after: str
     rewrites: tuple[Rewrite, ...]
+    asks: tuple[tuple[int | None, int], ...] = ()
+    """Cells and lines as before that go on asking for the device which has become another one."""
 
     @property
     def diff(self) -> str:
@@ -89,8 +91,10 @@ def fix_source(
         results = audit_source(put(parts), name, target).findings
         return [item for item in results if item.rule not in disable]
 
-    after, rewrites = _Mending(parts, findings, target, name.endswith(".ipynb")).best()
-    return Fixed(name, text, put(after) if rewrites else text, tuple(rewrites))
+    mending = _Mending(parts, findings, target, name.endswith(".ipynb"))
+    after, rewrites = mending.best()
+    text_after = put(after) if rewrites else text
+    return Fixed(name, text, text_after, tuple(rewrites), tuple(mending.asks))
 
 
 def check(target: str) -> None:
@@ -152,6 +156,7 @@ class _Mending:
         self.names = ({"torch"} if is_there else set()) if is_notebook else None
         self.chosen: _Chosen = {}
         self.links: dict[str, set[str]] = {}
+        self.asks: list[tuple[int | None, int]] = []
         self.result = _Result(parts, [], [])
 
     def best(self) -> tuple[list[str], list[Rewrite]]:
@@ -163,6 +168,12 @@ class _Mending:
             self.links = self._links()
             if any(self.links.values()):
                 self._change_questions()
+                self.asks = [
+                    (self._cell(number), line)
+                    for number, places in self._every().items()
+                    for line, column in sorted(places)
+                    if (line, column) not in self.chosen.get(number, ())
+                ]
         return self.result.parts, self.result.rewrites
 
     def _rewritten(self, found: list[Finding] | None, chosen: _Chosen) -> "_Result":
@@ -179,6 +190,8 @@ class _Mending:
         found = self.findings(parts) if found is None else found
         for number, part in enumerate(parts):
             own = [item for item in found if item.cell == self._cell(number)]
+            lines = part.split("\n")  # a magic is put back as it was
+            own = [item for item in own if _MAGIC not in lines[item.line - 1]]
             if own and _is_python(part):
                 parts[number], done = rewriting.rewritten(part, own, self.target, self.names)
                 rewrites += [Rewrite(*one, self._cell(number)) for one in done]
@@ -189,18 +202,22 @@ class _Mending:
 
     def _change_questions(self) -> None:
         """What is asked of the device changes wherever nothing speaks against it."""
-        from utils.audit import questions
-
-        every: _Chosen = {}
-        for number, part in enumerate(self.parts):
-            if _is_python(part):
-                every[number] = set(questions.change(part, self.target, self.links)[1])
+        every = self._every()
         new = [
             (part, place)
             for part in every
             for place in sorted(every[part] - self.chosen.get(part, set()))
         ]
         self._take_most(new)
+
+    def _every(self) -> _Chosen:
+        from utils.audit import questions
+
+        return {
+            number: set(questions.change(part, self.target, self.links)[1])
+            for number, part in enumerate(self.parts)
+            if _is_python(part)
+        }
 
     def _take_most(self, new: list[tuple[int, tuple[int, int]]]) -> None:
         """All of these questions that can change, by halves."""
@@ -247,6 +264,9 @@ class _Mending:
         return links
 
 
+_MAGIC = "# trn-audit "
+
+
 class _Result:
     """A source after its rewrites, and what the audit still finds."""
 
@@ -274,10 +294,16 @@ def _write(content: dict[str, Any], like: str) -> str:
     end = "\n" if like.endswith("\n") else ""
     before = json.loads(like)
     layouts: list[Callable[[Any], str]] = [
-        lambda data, indent=indent, ascii=ascii: (  # type: ignore[misc]
-            json.dumps(data, indent=indent, ensure_ascii=ascii) + end
+        lambda data, indent=indent, ascii=ascii, separators=separators: (  # type: ignore[misc]
+            json.dumps(data, indent=indent, ensure_ascii=ascii, separators=separators) + end
         )
-        for indent in (1, 2, 4, None)
+        for indent, separators in (
+            (1, None),
+            (2, None),
+            (4, None),
+            (None, None),
+            (None, (",", ":")),
+        )
         for ascii in (False, True)
     ]
     layout = next((one for one in layouts if one(before) == like), layouts[0])

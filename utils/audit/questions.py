@@ -5,6 +5,7 @@ once a device changes, the answers do, and a rewrite of one without the other ta
 """
 
 import ast
+import re
 from collections.abc import Collection, Iterator
 
 import libcst as cst
@@ -131,7 +132,12 @@ class _Changer(cst.CSTTransformer):
                 self._rename(_elements(arg.value), [node])
 
     def visit_IfExp(self, node: cst.IfExp) -> None:
-        """'cuda' if 'cuda' in device else 'cpu': which kind of device another one is."""
+        """'cuda' if 'cuda' in device else 'cpu': which kind of device another one is. What else is
+        chosen by a device, such as an optimizer, may be for CUDA only.
+        """
+        texts = m.findall(node.body, m.SimpleString()) + m.findall(node.body, m.Attribute())
+        if not all(m.matches(one, _WORD | _TORCH) or self._is_plain(one) for one in texts):
+            self.left |= set(m.findall(node.test, m.Comparison() | m.Call()))
         asked = [part for part in (node.body, node.test) if m.matches(part, _CUDA | _IN)]
         if len(asked) == 2 and self.is_native and m.matches(node.orelse, _CPU):
             texts = [node.body, cst.ensure_type(node.test, cst.Comparison).left]
@@ -140,8 +146,12 @@ class _Changer(cst.CSTTransformer):
                     word = cst.ensure_type(text, cst.SimpleString)
                     self.others[text] = word.with_changes(value=f"{word.quote}neuron{word.quote}")
 
+    def _is_plain(self, node: cst.CSTNode) -> bool:
+        names = set(_names(node)) if isinstance(node, cst.BaseExpression) else set()
+        return any(names & linked for linked in self.links.values())
+
     def visit_Comparison(self, node: cst.Comparison) -> None:
-        if len(node.comparisons) == 1:
+        if len(node.comparisons) == 1 and node not in self.left:
             self._rename(*_sides(node))
 
     def visit_Match(self, node: cst.Match) -> None:
@@ -188,6 +198,11 @@ def _is_text(value: str) -> m.SimpleString:
 
 
 _CUDA, _CPU = _is_text("cuda"), _is_text("cpu")
+_PLAIN = re.compile(r"(cuda|neuron|xla|cpu|mps|nccl|gloo|b?float(16|32))(:\d+)?$")
+_WORD = m.SimpleString(
+    value=m.MatchIfTrue(lambda text: _PLAIN.match(text.strip("\"'")) is not None)
+)
+_TORCH = m.Attribute(value=m.Name("torch") | m.Name("th"))
 _IN = m.Comparison(
     left=_CUDA,
     comparisons=[m.ComparisonTarget(operator=m.In(), comparator=m.Name() | m.Attribute())],
@@ -216,6 +231,9 @@ def _literals(node: cst.Annotation) -> list[cst.BaseExpression]:
     return [cst.ensure_type(text, cst.SimpleString) for text in texts]
 
 
+_PARTS = ("lower", "strip", "split", "partition")
+
+
 def _names(node: cst.BaseExpression) -> Iterator[str]:
     """Last names of what is asked: of `str(args.device).lower()` it is device."""
     if isinstance(node, cst.Call):
@@ -224,7 +242,7 @@ def _names(node: cst.BaseExpression) -> Iterator[str]:
             yield from (_option(str(one.evaluated_value)) for one in texts)
         elif (get_full_name_for_node(node.func) or "").endswith("get_backend"):
             yield "get_backend"
-        elif isinstance(node.func, cst.Attribute) and node.func.attr.value in ("lower", "strip"):
+        elif isinstance(node.func, cst.Attribute) and node.func.attr.value in _PARTS:
             yield from _names(node.func.value)
         elif isinstance(node.func, cst.Name) and node.func.value == "str" and node.args:
             yield from _names(node.args[0].value)
@@ -244,6 +262,10 @@ def _names(node: cst.BaseExpression) -> Iterator[str]:
         index = node.slice[0].slice
         if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString):
             yield str(index.value.evaluated_value)
+        elif isinstance(node.value, cst.Call) or isinstance(index, cst.Slice):
+            yield from _names(node.value)  # device.split(":")[0], device[:4]
+    elif isinstance(node, cst.NamedExpr):
+        yield from _names(node.target)
 
 
 def _option(text: str) -> str:

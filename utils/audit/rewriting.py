@@ -35,8 +35,8 @@ ACCELERATOR = {
 }
 SEVERAL = {"xla-launch", "xla-loader", "xla-sharding", "xla-process-group"}
 """Rules about several processes of PyTorch/XLA, whose steps also sum gradients."""
-WHOLE = SEVERAL - {"xla-process-group"}
-"""Of these, what works with devices of PyTorch/XLA only: all XLA of the file is ported by hand."""
+WHOLE = {*SEVERAL, "nxd-training", "nxd-inference", "transformers-neuronx"} - {"xla-process-group"}
+"""What works with devices of PyTorch/XLA only: such a file is ported by hand."""
 
 
 def rewritten(
@@ -52,9 +52,13 @@ def rewritten(
     except cst.ParserSyntaxError as problem:
         raise ValueError(str(problem)) from None
     context = CodemodContext()
+    # Such files are ported as a whole, or PyTorch/XLA and TorchNeuron are mixed.
+    is_whole = any(item.rule in WHOLE for item in result) or "xla://" in text
+    if is_whole and target == "torchneuron":
+        return text, []
     torch = torch_name(text) or ("torch" if names else "")
     rewriter = _Rewriter(result, target, torch, names is None, context)
-    rewriter.streams = re.search(r"\bcuda\.[sS]tream\b", text) is not None
+    rewriter.streams = re.search(r"\bcuda\.[sS]tream\b|cuda_stream|CUDAGraph", text) is not None
     tree = MetadataWrapper(module, unsafe_skip_copy=True).visit(rewriter)
     if not rewriter.done:
         return text, []
@@ -131,11 +135,12 @@ class _Rewriter(cst.CSTTransformer):
         self.lines = {(item.rule, item.line) for item in result}
         self.target, self.device, self.torch = target, DEVICE[target], torch
         self.alone = alone  # no cell of a notebook
+        collective = [item.text for item in result if item.rule == "xla-collective"]
+        self.prints_only = all("master_print" in one for one in collective)
         self.quote = '"'
         self.streams = False  # it makes streams of CUDA, which stay
         self.native = target == "torchneuron"
-        rules = {item.rule for item in result}
-        self.several, self.whole = bool(rules & SEVERAL), bool(rules & WHOLE)
+        self.several = any(item.rule in SEVERAL for item in result)
         self.context = context
         self.done: list[tuple[str, int, str]] = []
         self.full = _FullNames()
@@ -182,8 +187,6 @@ class _Rewriter(cst.CSTTransformer):
             # An index of an XLA device is not that of a rank.
             is_index = rule == "cuda-device" and (self.native or index in ("", "0"))
             is_known = kind == before and (not colon or is_index and index.isdigit())
-            if rule.startswith("xla-") and self.whole:
-                continue
             if after and is_known and self._is_at(original_node, rule):
                 self._did(original_node, rule, f'"{value}" becomes "{after}{colon}{index}"')
                 self._import_xla(rule)
@@ -277,6 +280,10 @@ class _Rewriter(cst.CSTTransformer):
             return None
         if self.streams and short == "current_stream":
             return None
+        if any(
+            m.matches(arg.value, m.SimpleString()) and "cuda" in arg.value.value for arg in new.args
+        ):  # type: ignore[attr-defined]
+            return None
         other = f"{self.torch}.accelerator.{ACCELERATOR[short]}"
         self._did(node, rule, f"{name} becomes {other}")
         return new.with_changes(func=cst.parse_expression(other))
@@ -323,7 +330,7 @@ class _Rewriter(cst.CSTTransformer):
 
     def _of_xla(self, node: cst.Call, new: cst.Call, name: str) -> cst.BaseExpression | None:
         """The device, the optimizer's step and the print of PyTorch/XLA, for TorchNeuron."""
-        if not self.native or self.whole or _holds_comment(node):
+        if not self.native or _holds_comment(node):
             return None
         is_known = bool(self.torch) or self.alone
         if self._is_at(node, "xla-device") and not node.args and is_known:
@@ -343,7 +350,7 @@ class _Rewriter(cst.CSTTransformer):
                 self._forget(node)
                 return cst.Call(cst.Attribute(new.args[0].value, cst.Name("step")))
         if self._is_at(node, "xla-collective") and name.endswith(".master_print"):
-            if not any(arg.keyword for arg in node.args):
+            if self.prints_only and not any(arg.keyword for arg in node.args):
                 self._did(node, "xla-collective", "master_print becomes print")
                 self._forget(node)
                 return new.with_changes(func=cst.Name("print"))
@@ -405,8 +412,6 @@ class _Rewriter(cst.CSTTransformer):
         if original_node in self.second_seeds:
             self._did(call, "cuda-seed", "the second seed goes")
             return cst.RemoveFromParent()
-        if self.whole:
-            return updated_node
         name = self.full.of(call.func)
         marks = ("torch_xla.core.xla_model.mark_step", "torch_xla.sync")
         if name not in marks or call.args or not self._is_at(call, "xla-step"):
@@ -472,6 +477,10 @@ class _FullNames(cst.CSTVisitor):
         self.names: dict[str, str] = {}
         self.imports: dict[str, tuple[str, str | None, str | None]] = {}
         self.methods: set[str] = set()
+        self.assigned: set[str] = set()
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        self.assigned |= {node.target.value} if isinstance(node.target, cst.Name) else set()
 
     def visit_ClassDef(self, node: cst.ClassDef) -> None:
         self.methods |= {
@@ -499,4 +508,6 @@ class _FullNames(cst.CSTVisitor):
         """The full name of what is called, "" for what has none."""
         name = get_full_name_for_node(node) or ""
         first, dot, rest = name.partition(".")
+        if first in self.assigned:
+            return ""  # it may be another thing here
         return self.names.get(first, first) + dot + rest
